@@ -142,7 +142,7 @@ def _read_outputs_alone(
     parts: list[OutputPart] = []
     for part in saved.list_parts():
         logs = split_by_host(part.text) if part.is_log else {}
-        several = [part.cut_out(f"{part.name}, lines of {name}", text) for name, text in logs.items()]
+        several = [part.of_host(name, text) for name, text in logs.items()]
         parts += several if len(several) > 1 else [part]
     alone: list[tuple[OutputPart, Report]] = []
     for part in parts if len(parts) > 1 else ():
@@ -185,9 +185,8 @@ def _list_stated(part: OutputPart, report: Report) -> StatedOutput:
     from agent.contradictions.compare import StatedOutput
     from agent.contradictions.statements import list_statements
 
-    statements = (
-        [] if part.is_about_one_device else list_statements(report, part.is_log, part.text, part.read_as, part.is_whole)
-    )
+    stated = (report, part.is_log, part.text, part.read_as, part.is_whole, part.log_host)
+    statements = [] if part.is_about_one_device else list_statements(*stated)
     devices = frozenset(nic.rdma_device for nic in report.topology.nics if nic.rdma_device and not nic.software)
     return StatedOutput(part.name, part.read_as, part.prompt_host, statements, part.text, part.is_used, devices)
 

@@ -14,7 +14,6 @@ from typing import BinaryIO
 import msgspec
 
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
-from probes.compression import DamagedData, decompress
 from probes.ending_signals import unwinding_at_signals
 from probes.own_files import PRIVATE_MODE, create_temporary, remove_own_file
 from probes.planted import PathUse, check_not_planted, follow_links
@@ -74,6 +73,8 @@ def _without_gpu_pairs(report: Report) -> Report:
 
 def read_report(path: str) -> Report:
     """Read a report from a file (plain or gzip). Raises ReportError. Fields of later minor versions are ignored."""
+    from probes.compression import DamagedData, decompress  # lazy: a scan reads none
+
     try:
         data = _read_start(path)
     except OSError as error:
@@ -144,6 +145,8 @@ def is_report(path: str) -> bool:
     """Whether a file holds a report, intact or damaged: JSON that names the schema. False if it cannot be read."""
     if not os.path.isfile(path):  # a pipe may never have a writer
         return False
+    from probes.compression import DamagedData, decompress
+
     try:
         with open(path, "rb") as file:
             data = file.read(REPORT_LIMIT_BYTES)

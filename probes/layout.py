@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from probes.named_tuple import NamedTuple
-from probes.text import text_or_none
+from probes.text import lazy_pattern, text_or_none
 
 DEEPEST = 16  # sections of a tree in each other: what lies deeper is left out
 
@@ -41,6 +41,9 @@ class Layout(NamedTuple):
     whole: re.Pattern[str] | None = None  # a last line without its end that is not cut; None: each is taken
     resumed: bool = False  # a section that comes again goes on; else the later one counts
     wrapped: bool = False  # a line without a separator goes on with the value above
+
+
+_DRAWN = Layout(whole=lazy_pattern(r".*[|+]"))  # a table whose lines have an end of their own
 
 
 class Block:
@@ -121,6 +124,16 @@ def whole_lines(text: str) -> tuple[list[str], str]:
     if not lines or text.endswith(("\n", "\r")):
         return lines, ""
     return lines[:-1], lines[-1]
+
+
+def list_cells(text: str) -> list[list[str]]:
+    r"""The cells of each line of a table that is drawn with `|`; a last line that is cut has none.
+
+    >>> list_cells("+---+---+\n| 0 | OK |\n| 1 | O")
+    [['0', 'OK']]
+    """
+    lines = (line.strip() for line in complete_lines(_DRAWN, text))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
 
 
 def read_words(layout: Layout, words: Iterable[str]) -> Block:

@@ -24,7 +24,7 @@ _SUPPOSED = lazy_pattern(  # "would look like", "the runbook has": what might be
 )
 _OVER = lazy_pattern(
     r"\b(?:was|were|is|are|been|got|now|since) (?:already |now |since )?(?:fixed|resolved|solved)\b"
-    r"|[,(;.] ?(?:now |since |already |later )?(?:fixed|resolved|solved)(?=[.,;) ]|$)|\bRMA(?:'d| done)\b"
+    r"|[,(;.] ?(?:now |since |already |later )?(?:[Ff]ixed|[Rr]esolved|[Ss]olved)(?=[.,;) ]|$)|\bRMA(?:'d| done)\b"
 )
 _NOT_OVER = lazy_pattern(r"\b(?:(?:not|never)(?: yet| really)?|(?:until|unless|if|how) (?:it|this|that|these)) $")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from probes.host.interface import Host
 from probes.host_reader import HostReader
 from probes.netdev import sysfs as netdev_sysfs
-from probes.netdev.shown_links import MOST_INTERFACES, shown_links
+from probes.netdev.rtnetlink import MOST_INTERFACES
+from probes.netdev.shown_links import shown_links
 from probes.text import natural
 
 RDMA_FOLDERS = ("/sys/class/infiniband", "/sys/kernel/config/rdma_cm")

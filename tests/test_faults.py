@@ -91,6 +91,14 @@ def test_a_fault_is_found_once_and_by_name(fault: str) -> None:
     assert verdict == report.summary.verdict
 
 
+def test_links_that_are_down_are_found_where_their_wiring_is_not_known() -> None:
+    """Two cards have one module id, so that no port has a far end."""
+    findings = scan_faults("gaudi-no-link", "gaudi-module-twice").findings
+
+    assert ["gaudi-internal-port-down", "gaudi-module-id"] == [finding.rule for finding in findings]
+    assert "critical" == findings[0].severity
+
+
 def test_a_gpu_that_is_lost_hides_none_that_is_not_listed() -> None:
     """Each is found, by its place among those that work; and the page counts the GPUs of the node, not of the lists."""
     missing = [

@@ -365,7 +365,7 @@ def _decide_unused(
         role, evidence = decided[candidate.nic.id]
         stays = role == "rail" and (candidate.near or placeless or candidate.nic.pci in around.lost_gpu) and fault
         is_configured = candidate.was_up or candidate.nic.pci in around.set_up
-        is_comparable = len(candidates) > 1 or candidate.nic.pci is not None  # a fragment may show one of many
+        is_comparable = bool(lit) or candidate.nic.pci is not None  # a fragment may show the dark ones alone
         if kind(candidate) not in lit and not stays and not is_configured and is_comparable:
             unused[candidate.nic.id] = "unused", [*evidence, "no signal, nor on any port like it"]
     return unused

@@ -12,9 +12,8 @@ from agent.cli import options as opt
 from agent.cli.configuration import config
 from agent.cli.errors import INTERRUPTED, explain_usage_error, print_error
 from agent.cli.install_units import install_units
-from agent.cli.job import job
 from agent.cli.netbox import netbox
-from agent.cli.plain import CheckAs, ExportFormat, FailOn
+from agent.cli.plain import CheckAs, ExportFormat, FailOn, JobFormat
 from agent.cli.profiles import profiles
 from agent.cli.program import GroupedHelp, build_program, set_plain_usage
 from agent.cli.receive import receive
@@ -178,7 +177,7 @@ def diff(
         opt.TextOrJson | None, typer.Option("--format", help="text (default) or json.", show_default=False)
     ] = None,
     output: opt.Output = None,
-    timeout: opt.Timeout = None,
+    timeout: opt.SourceTimeout = None,
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     no_color: opt.NoColor = False,
@@ -295,7 +294,40 @@ def demo(
 
 
 app.command()(install_units)
-app.command()(job)
+
+
+@app.command()
+def job(
+    paths: Annotated[
+        list[str], opt.argument("PATH...", "Logs, or folders of any mix of what jobs leave; - for stdin.")
+    ],
+    report: Annotated[
+        list[str] | None, opt.option("FILE", "Report of a host of the job. May be repeated.", "--report")
+    ] = None,
+    source: opt.Source = None,
+    dataset: Annotated[str | None, opt.option("DIR|URL", "Dataset of `fleet ingest`: the hosts of the job.")] = None,
+    at: Annotated[
+        str | None, opt.option("TIME", "With --dataset: its state at TIME (RFC 3339). Default: end of the log.")
+    ] = None,
+    profile: Annotated[str | None, opt.option("NAME|FILE", "Compare with this platform.")] = None,
+    form: Annotated[
+        JobFormat | None, typer.Option("--format", help="text (default), json or html.", show_default=False)
+    ] = None,
+    timeout: opt.JobTimeout = None,
+    output: opt.Output = None,
+    no_color: opt.NoColor = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Explain why a job failed, hung or was slow.
+
+    From logs of NCCL, RCCL and HCCL, watchdog lines, flight recorder dumps, RAS and Inspector files. Exit 0 once an
+    answer is written, 2 if nothing could be read.
+    """
+    from agent.cli.job import explain_job
+
+    explain_job(locals())
+
+
 app.command()(ship)
 app.command()(receive)
 app.command()(watch)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
-
-from agent.cli import options as opt
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError
 from agent.cli.output import choose_format, deliver_json, deliver_text, show
 
 if TYPE_CHECKING:
@@ -23,19 +20,6 @@ if TYPE_CHECKING:
     from agent.model.job_answer import JobAnswer
     from agent.model.profile import Profile
     from agent.model.report import Report
-
-JobFormat = Literal["text", "json", "html"]
-
-JobTimeout = Annotated[
-    float | None,
-    opt.option(
-        "SECONDS",
-        "Time limit; what is read by then is answered. Default: 30, plus 1 for each 4 MiB.",
-        "--timeout",
-        min=0.1,
-        callback=opt.reject_nan,
-    ),
-]
 
 
 class JobOptions(NamedTuple):
@@ -50,34 +34,18 @@ class JobOptions(NamedTuple):
     timeout: float | None = None
 
 
-def job(
-    paths: Annotated[
-        list[str], opt.argument("PATH...", "Logs, or folders of any mix of what jobs leave; - for stdin.")
-    ],
-    report: Annotated[
-        list[str] | None, opt.option("FILE", "Report of a host of the job. May be repeated.", "--report")
-    ] = None,
-    source: opt.Source = None,
-    dataset: Annotated[str | None, opt.option("DIR|URL", "Dataset of `fleet ingest`: the hosts of the job.")] = None,
-    at: Annotated[
-        str | None, opt.option("TIME", "With --dataset: its state at TIME (RFC 3339). Default: end of the log.")
-    ] = None,
-    profile: Annotated[str | None, opt.option("NAME|FILE", "Compare with this platform.")] = None,
-    form: Annotated[
-        JobFormat | None, typer.Option("--format", help="text (default), json or html.", show_default=False)
-    ] = None,
-    timeout: JobTimeout = None,
-    output: opt.Output = None,
-    no_color: opt.NoColor = False,
-    quiet: opt.Quiet = False,
-) -> None:
-    """Explain why a job failed, hung or was slow.
-
-    From logs of NCCL, RCCL and HCCL, watchdog lines, flight recorder dumps, RAS and Inspector files. Exit 0 once an
-    answer is written, 2 if nothing could be read.
-    """
-    options = JobOptions(list(report or ()), source, dataset, at, profile, quiet, timeout)
-    run_job(paths, options, form, output, no_color)
+def explain_job(values: Mapping[str, Any]) -> None:
+    """Run `job` with the values of its parameters."""
+    options = JobOptions(
+        list(values["report"] or ()),
+        values["source"],
+        values["dataset"],
+        values["at"],
+        values["profile"],
+        values["quiet"],
+        values["timeout"],
+    )
+    run_job(list(values["paths"]), options, values["form"], values["output"], values["no_color"])
 
 
 def run_job(paths: list[str], options: JobOptions, form: str | None, output: str | None, no_color: bool) -> None:
@@ -125,7 +93,7 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
             kept = [end_parts(run.parts, reader.evidence) for run in runs[-MOST_RUNS:]]
             readers = [read_inputs(files, options.quiet, limit, parts) for parts in kept]
             conclusions = [Conclusion(one.evidence) for one in readers]
-        chosen = choose_run(conclusions)
+        chosen = choose_run(conclusions, is_retried=runs[-1].is_attempt)
         reader = readers[chosen] if len(runs) > 1 else reader
         conclusion, evidence = conclusions[chosen], reader.evidence
         reports = list(collect_reports(evidence, reader, options, limit.until))
@@ -149,8 +117,10 @@ def _open_folder(paths: list[str]) -> AbstractContextManager[str]:
     return TemporaryDirectory(prefix="fabricscope-")
 
 
-def choose_run(conclusions: Sequence[Conclusion]) -> int:
-    """Of several jobs the last that did not end well, else the last."""
+def choose_run(conclusions: Sequence[Conclusion], is_retried: bool = False) -> int:
+    """Of several jobs the last that did not end well, else the last; of attempts of one job the last that counts."""
+    if is_retried and conclusions[-1].ended == "well":
+        return len(conclusions) - 1
     failed = [number for number, one in enumerate(conclusions) if one.ended in ("failed", "hung", "killed")]
     return failed[-1] if failed else len(conclusions) - 1
 
@@ -223,21 +193,3 @@ def _load_platform(profile: str | None) -> Profile | None:
     from agent.cli.recommend.machine import load_platform
 
     return load_platform(profile)
-
-
-def explain_log(
-    log: Annotated[str, typer.Argument(metavar="FILE", help="Output of a job with NCCL_DEBUG=INFO; - for stdin.")],
-    report: opt.ReportFile = None,
-    source: opt.Source = None,
-    profile: Annotated[str | None, opt.option("NAME|FILE", "Compare with this platform.")] = None,
-    form: Annotated[JobFormat, typer.Option("--format", help="text, json or html.")] = "text",
-    output: opt.Output = None,
-    no_color: opt.NoColor = False,
-) -> None:
-    """Explain the log of a job: the old name of `job`.
-
-    It runs `fabricscope job FILE`.
-    """
-    print_warning("recommend explain-log is now fabricscope job: the JSON is fabricscope.job/1")
-    options = JobOptions([report] if report else [], source, None, None, profile)
-    run_job([log], options, form, output, no_color)

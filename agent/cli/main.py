@@ -19,6 +19,8 @@ from agent.version import VERSION
 
 _STDOUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 USAGE, CHECK_UNKNOWN = 2, 3
+_LIMIT_ERRORS = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE)
+_LIMITS = "ulimit -a shows the limits of memory (-v), processes (-u) and open files (-n)"
 _GARBAGE = 1_000_000  # new objects until cycles are looked for: a run that ends soon makes hardly any
 
 
@@ -45,10 +47,18 @@ def run(arguments: Sequence[str]) -> int:
             raise
         if isinstance(error, OSError) and error.filename is None and error.errno in _STDOUT_ERRORS:
             return _print_error(f"stdout: {error.strerror}", failed)
+        if isinstance(error, OSError) and error.filename is None and error.errno in _LIMIT_ERRORS:
+            return _print_error(str(error.strerror), failed, _LIMITS)
         return _print_error(str(error), failed, getattr(error, "hint", None))
+    except MemoryError:
+        if debug:
+            raise
+        return _print_error("out of memory", failed, _LIMITS)
     except Exception as bug:  # the outermost wall: exit code 1 would be a result of `check` and `diff`
         if debug:
             raise
+        if str(bug) == "can't start new thread":  # Python's RuntimeError, where memory or processes are limited
+            return _print_error(str(bug), failed, _LIMITS)
         line = " ".join("".join(c if c.isprintable() else " " for c in f"{type(bug).__name__}: {bug}").split())
         return _print_error(f"internal error ({line[:300]}); --debug shows where", failed)
     return code
@@ -71,6 +81,11 @@ def _run_command(arguments: Sequence[str], failed: int) -> int:
         from agent.cli.check import check_host
 
         return check_host(values)
+    if command == "job":
+        from agent.cli.job import explain_job
+
+        explain_job(values)
+        return 0
     from agent.cli.scan import export_host, scan_host
 
     (scan_host if command == "scan" else export_host)(values)

@@ -67,7 +67,19 @@ TIME_LIMIT = "Time limit of the whole run; the report is still written."
 Timeout = Annotated[
     float | None, option("SECONDS", f"{TIME_LIMIT} Default: 30, plus --interval.", min=0.1, callback=reject_nan)
 ]
-CaptureTimeout = Annotated[float, number("SECONDS", TIME_LIMIT, "--timeout", min=0.1)]
+CaptureTimeout = Annotated[
+    float, number("SECONDS", "Time limit of the whole run; the archive is still written.", "--timeout", min=0.1)
+]
+SourceTimeout = Annotated[
+    float | None,
+    option(
+        "SECONDS",
+        "Time limit of reading a source; what is read by then counts. Default: 30.",
+        "--timeout",
+        min=0.1,
+        callback=reject_nan,
+    ),
+]
 StateDir = Annotated[
     str | None, option("DIR", "Keep counters and inventory in DIR, and compare with earlier runs.", "--state-dir")
 ]
@@ -94,3 +106,13 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stder
 Brief = Annotated[bool, typer.Option("--brief", help="Only the verdict and one line per finding.")]
 TopologyOnly = Annotated[bool, typer.Option("--topology", help="Only the host and its topology.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="All evidence, and every check that could not run.")]
+JobTimeout = Annotated[
+    float | None,
+    option(
+        "SECONDS",
+        "Time limit; what is read by then is answered. Default: 30, plus 1 for each 4 MiB.",
+        "--timeout",
+        min=0.1,
+        callback=reject_nan,
+    ),
+]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from agent.cli.errors import CliError, printable
 
@@ -168,3 +170,15 @@ def open_streams() -> None:
                 os.close(null)
             stream = open(number, mode, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115  # until the end
             setattr(sys, ("stdin", "stdout", "stderr")[number], stream)
+    if type(sys.stderr) is io.TextIOWrapper and sys.stderr.fileno() == 2:
+        messages = io.BufferedWriter(_Messages(2, "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(messages, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
+
+
+class _Messages(io.FileIO):
+    """Standard error. Where it is full or closed messages are lost, and neither results nor exit codes."""
+
+    def write(self, data: Any, /) -> int:
+        with contextlib.suppress(OSError):
+            return super().write(data) or 0
+        return len(data)

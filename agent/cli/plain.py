@@ -1,4 +1,4 @@
-"""Command lines that need no parser: those by which nodes are scanned again and again.
+"""Command lines that need no parser: those by which nodes are scanned again and again, and what people paste is read.
 
 What is read here is read as typer reads it (a test compares both). Anything else, and whatever may be an error, is
 left to typer.
@@ -23,11 +23,13 @@ ExportFormat = Literal[
     "svg",
 ]
 FailOn = Literal["warning", "error", "critical"]
+JobFormat = Literal["text", "json", "html"]
 CheckAs = Literal["nagios", "npd", "slurm-prolog"]
 EXPORT_FORMATS: tuple[str, ...] = get_args(ExportFormat)  # each a module of agent/outputs/export
 
-TEXT, SWITCH, SECONDS = "text", "switch", "seconds"
+TEXT, TEXTS, SWITCH, SECONDS = "text", "texts", "switch", "seconds"  # texts: of an option that may be repeated
 Kind = str | tuple[str, ...]  # one of these, or the choices
+_UNSET: Mapping[Kind, Any] = {SWITCH: False, TEXTS: ()}
 Options = Mapping[str, tuple[str, Kind]]  # by flag: the parameter of the command, and what it takes
 COMPLETION = "_FABRICSCOPE_COMPLETE"  # typer completes where it is set
 
@@ -68,9 +70,23 @@ COMMANDS: Mapping[str, Options] = {
         "--as": ("as_", get_args(CheckAs)),
     },
     "export": {**_EVIDENCE, **_OUTPUT},
+    "job": {
+        **_OUTPUT,
+        "--report": ("report", TEXTS),
+        "--source": ("source", TEXT),
+        "--dataset": ("dataset", TEXT),
+        "--at": ("at", TEXT),
+        "--profile": ("profile", TEXT),
+        "--format": ("form", get_args(JobFormat)),
+        "--timeout": ("timeout", SECONDS),
+        "--no-color": ("no_color", SWITCH),
+        "--quiet": ("quiet", SWITCH),
+        "-q": ("quiet", SWITCH),
+    },
 }
+BY_PLACE = ("path", "paths")  # parameters of `scan` and `job` that are no options
 
-DEFAULTS: Mapping[str, Any] = {"profile": "auto", "as_": "nagios"}
+DEFAULTS: Mapping[str, Any] = {"profile": "auto", "as_": "nagios"}  # not of `job`
 
 
 def parse_plain(arguments: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
@@ -91,10 +107,16 @@ def parse_plain(arguments: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
             return None
         given["form"] = rest.pop(0)
     rest.reverse()
+    paths: list[str] = []
     while rest:
-        flag, equals, text = rest.pop().partition("=")
+        word = rest.pop()
+        if _is_path(word):
+            paths.append(word)
+            continue
+        flag, equals, text = word.partition("=")
         parameter, kind = options.get(flag, ("", ""))
-        if not parameter or parameter in given or (equals and (kind == SWITCH or not flag.startswith("--"))):
+        is_again = parameter in given and kind != TEXTS
+        if not parameter or is_again or (equals and (kind == SWITCH or not flag.startswith("--"))):
             return None
         if kind == SWITCH:
             given[parameter] = True
@@ -102,17 +124,34 @@ def parse_plain(arguments: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
         value = _read_value(kind, text if equals else rest.pop() if rest else "")
         if value is None:
             return None
-        given[parameter] = value
-    unset = {parameter: False if kind == SWITCH else None for parameter, kind in options.values()}
-    if command == "scan":
-        unset["path"] = None  # an argument: read by typer
-    return command, {**unset, **{name: value for name, value in DEFAULTS.items() if name in unset}, **given}
+        given[parameter] = (*given.get(parameter, ()), value) if kind == TEXTS else value
+    by_place = _read_paths(command, paths)
+    if by_place is None:
+        return None
+    unset = {parameter: _UNSET.get(kind) for parameter, kind in options.values()}
+    if command != "job":
+        unset |= {name: value for name, value in DEFAULTS.items() if name in unset}
+    return command, {**unset, **by_place, **given}
+
+
+def _read_paths(command: str, paths: Sequence[str]) -> dict[str, Any] | None:
+    """What the words by their place are for; None where there are too few or too many."""
+    if command == "job":
+        return {"paths": tuple(paths)} if paths else None
+    if command == "scan" and len(paths) < 2:
+        return {"path": paths[0] if paths else None}
+    return None if paths else {}
+
+
+def _is_path(word: str) -> bool:
+    """Whether it is an argument by its place: a path, or - for stdin."""
+    return word == "-" or (word != "" and not word.startswith("-"))
 
 
 def _read_value(kind: Kind, text: str) -> str | float | None:
     """What is certainly a value of this kind; whole seconds only."""
-    if not text or text.startswith("-"):
+    if not _is_path(text):
         return None
     if kind == SECONDS:
         return float(text) if text.isascii() and text.isdecimal() and len(text) < 9 and int(text) else None
-    return text if kind == TEXT or text in kind else None
+    return text if kind in (TEXT, TEXTS) or text in kind else None

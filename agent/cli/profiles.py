@@ -48,7 +48,7 @@ def profile_learn(
     report: opt.ReportFile = None,
     name: Annotated[str | None, opt.option("NAME", "Name of the profile. Default: the product.")] = None,
     output: opt.Output = None,
-    timeout: opt.Timeout = None,
+    timeout: opt.SourceTimeout = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """Learn a profile from a good node.

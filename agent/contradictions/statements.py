@@ -6,7 +6,7 @@ Two outputs with different values for one key are of two hosts, or of one host a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agent.model.gpu import Gpu
@@ -63,9 +63,11 @@ class Statement(NamedTuple):
         return f"{self.kind}{f' {self.key}' if self.key else ''}: {self.value}"
 
 
-def list_statements(report: Report, is_log: bool, text: str, read_as: str, is_whole: bool = True) -> list[Statement]:
+def list_statements(
+    report: Report, is_log: bool, text: str, read_as: str, is_whole: bool = True, host: str | None = None
+) -> list[Statement]:
     """What an output states, of the report of nothing else; of a log also what its lines do. `is_whole`: no filter and
-    no option has cut its list."""
+    no option has cut its list. `host`: the one that wrote all lines of a log."""
     rows = [
         *_of_node(report),
         *_of_functions(report),
@@ -86,7 +88,7 @@ def list_statements(report: Report, is_log: bool, text: str, read_as: str, is_wh
     if len(makers) == 1 and (maker := makers.pop()):
         rows.append(Statement("maker of the accelerators", "", maker))
     if is_log:
-        rows += _of_log(text)
+        rows += _of_log(text, host)
     return list(dict.fromkeys(rows))
 
 
@@ -190,9 +192,9 @@ def _of_event(event: Event) -> Iterator[Statement]:
         yield Statement("vendor of", event.subject, about[1])
 
 
-def _of_log(text: str) -> Iterator[Statement]:
+def _of_log(text: str, host: str | None) -> Iterator[Statement]:
     """What lines of a log state that are no events; of what is stated again at each boot or load the last."""
-    for name in list_log_hosts(text):
+    for name in [host] if host else list_log_hosts(text):
         yield Statement("host name", "", name)
     for kind, pattern in (("kernel", _LINUX), ("NVIDIA driver", _DRIVER)):
         if values := pattern.findall(text):
@@ -215,17 +217,34 @@ def list_log_hosts(text: str) -> list[str]:
     if len(lines) > 2 * _LINES_READ:
         lines = lines[:_LINES_READ] + lines[-_LINES_READ:]
     names = (match["host"] for line in lines if (match := _LOG_HOST.match(line)))
-    return list(dict.fromkeys(filter(None, map(read_host_name, names))))
+    return list(dict.fromkeys(filter(None, _name_hosts(names).values())))
+
+
+def _name_hosts(written: Iterable[str]) -> dict[str, str | None]:
+    """The names of hosts by how lines have them: without the domain, where no two of one name differ in it.
+
+    >>> _name_hosts(["n7", "n7.example.org"]), _name_hosts(["n7.a", "n7.b"])
+    ({'n7': 'n7', 'n7.example.org': 'n7'}, {'n7.a': 'n7.a', 'n7.b': 'n7.b'})
+    """
+    names = {name: read_host_name(name) for name in dict.fromkeys(written)}
+    domains: dict[str | None, set[str]] = {}
+    for name, short in names.items():
+        domains.setdefault(short, set()).add(name.lower().partition(".")[2])
+    return {
+        name: name.lower() if short and "." in name and len(domains[short] - {""}) > 1 else short
+        for name, short in names.items()
+    }
 
 
 def split_by_host(text: str) -> dict[str, str]:
     """The lines of a log by the host that wrote them; a line without one belongs to the line before."""
     lines: dict[str, list[str]] = {}
     own: list[str] = []
-    for line in text.splitlines(keepends=True):
-        match = _LOG_HOST.match(line)
-        host = read_host_name(match["host"]) if match else None
-        if host:
-            own = lines.setdefault(host, [])
+    rows = text.splitlines(keepends=True)
+    written = [match["host"] if (match := _LOG_HOST.match(line)) else None for line in rows]
+    names = _name_hosts(filter(None, written))
+    for line, host in zip(rows, written, strict=True):
+        if host and (name := names[host]):
+            own = lines.setdefault(name, [])
         own.append(line)
     return {name: "".join(parts) for name, parts in lines.items()}

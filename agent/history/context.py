@@ -14,7 +14,6 @@ from agent.model.node import Platform
 from agent.model.profile import BadProfile, Profile
 from agent.model.reasons import needs_sample
 from agent.model.report import CountersWindow, Report
-from agent.platforms.profiles import choose_profile
 from agent.rules.catalogue import rules_for
 from agent.rules.context import RuleContext, Settings
 from agent.rules.engine import build_findings, evaluate, summarize
@@ -60,6 +59,8 @@ def judge_with_window(report: Report, window: CountersWindow) -> Report:
     undated = {check.rule for check in report.checks if check.rule == UNDATED_RULE and check.state == "fail"}
     pending = undated | {check.rule for check in report.checks if needs_sample(check)}
     report = msgspec.structs.replace(report, counters_window=window)
+    from agent.platforms.profiles import choose_profile  # lazy: most scans have one sample
+
     try:
         expected = choose_profile("auto", report.platform).profile
     except BadProfile:

@@ -24,6 +24,7 @@ _ROLES = (
 ROLES = tuple(_ROLES.split())
 FAILING = frozenset(ROLES[: ROLES.index("slow")])
 ENDING = FAILING - {"xid", "connect", "unexplained"}  # a job that goes on does not have them; connections are retried
+_SYMPTOMS = frozenset(("dead", "network", "connect"))  # what did not answer is shown, and why it did not is not
 
 
 class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,13 +39,17 @@ class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     placed: bool = False  # the pattern is also given the place and level that NCCL writes before a message
     plain: bool = False  # has less of a line than other rows: left out where one of them explains it
     fault: str = "unknown"
-    confidence: str = "high"
+    confidence: str | None = None  # by its role, where no other is given
     # {group} of the pattern ("peer__2" is one more place of "peer"); {who}, {where}, {host} of the ranks, {ranks}
     # where they are known; {text}: the line; what is in [[ ]] is left out where a name in it has no value
     summary: str
     next: list[str] = []
     fires: list[str]  # lines that it is for
     silent: list[str]  # lines that are like it, and are not
+
+    def judge(self, role: str) -> str:
+        """How sure the cause of a line in a role is, by this one line alone."""
+        return self.confidence or ("medium" if role in _SYMPTOMS else "high")
 
 
 class FailureRows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

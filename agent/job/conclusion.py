@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from agent.job.candidate import ORDER, SLOW, PossibleCause, name_hosts, name_numbers, suspect_ranks
@@ -16,6 +15,7 @@ from agent.model.job_answer import (
     JobEvidence,
     JobSetting,
 )
+from probes.text import lazy_pattern
 
 _FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
 # A late rank that came, a batch that was left out, a file that was found at the next try
@@ -32,9 +32,10 @@ _LOST_CONNECTIONS = frozenset(
         "python-connection-lost",
     )
 )
-_UNREACHABLE = re.compile(r"No route to host|Network is unreachable|[Tt]imed? ?out")
+_UNREACHABLE = lazy_pattern(r"No route to host|Network is unreachable|[Tt]imed? ?out")
 _OF_A_WRONG_GID = ("gid-link-local", "qp-no-route", "qp-address-unresolved", "qp-invalid")
 _HUNG = frozenset(("missing", "hang"))
+_KILLED = frozenset(("oom-kill", "killed", "job-displaced"))
 _WAITING = frozenset(("hang", "missing", "network", "dead"))
 _FAILED = frozenset(role for role, order in ORDER.items() if order < SLOW) - _HUNG - {"cancel"}
 _BY_SILENCE = _HUNG | {"silent"}
@@ -67,8 +68,10 @@ class Conclusion:
             self.causes = self.causes[:1]
             first = self.causes[0]
             first.summary += "; this is a consequence, and what it follows from is not in these files"
-            first.confidence = "low"
             first.next = first.next or ["the logs of all ranks: the first error of each process"]
+        for cause in self.causes:
+            if cause.role == "consequence":  # of what is not here
+                cause.confidence = "low"
         self.ended = self._decide_end()
         self._add_differences()
 
@@ -90,7 +93,7 @@ class Conclusion:
         roles = [cause.role for cause in self.causes if cause.order < SLOW]
         if any(role in _FAILED for role in roles):
             first = self.causes[0]
-            return "killed" if first.id in ("oom-kill", "killed") else "failed"
+            return "killed" if first.id in _KILLED else "failed"
         if any(role in _HUNG for role in roles):
             return "hung"
         if "cancel" in roles:

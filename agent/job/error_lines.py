@@ -6,42 +6,43 @@ import re
 
 from agent.job.lines import strip_header
 from agent.job.named_parts import read_words
+from probes.text import lazy_pattern
 
 ERROR_WORDS = tuple(  # one of them is in each
     b"rror ERROR FATAL atal xception raceback bort illed anic ailed ailure "
     b"nable annot can't ould imed imeout lost efused iving unhealthy nreachable respon down hung stuck".split()
 )
-_ERROR = re.compile(
+_ERROR = lazy_pattern(
     r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b|"
     r"^(?:\[rank\d{1,7}\]: )?[\w.]{1,120}(?:Error|Exception)(?::|$)",
     re.IGNORECASE,
 )
 # What is an error where the line names a part, or its level is one
-_GIVES_UP = re.compile(
+_GIVES_UP = lazy_pattern(
     r"\b(?:unable to|cannot|can't|could ?n[o']t|timed out|timeout|lost|refused|giving up|unhealthy|unreachable|never|"
     r"not respond\w*|no response|went down|is down|hung|stuck|halted|denied|rejected)\b",
     re.IGNORECASE,
 )
-_ERROR_LEVEL = re.compile(r"^[EF]\d{4} \d\d:\d\d:\d\d|^\[?(?:ERROR|CRITICAL|FATAL)\b")
-_NO_ERROR = re.compile(  # a heading or a label: "#  error handling: peer failure"; a counter: "RX Error Count : 0"
+_ERROR_LEVEL = lazy_pattern(r"^[EF]\d{4} \d\d:\d\d:\d\d|^\[?(?:ERROR|CRITICAL|FATAL)\b")
+_NO_ERROR = lazy_pattern(  # a heading or a label: "#  error handling: peer failure"; a counter: "RX Error Count : 0"
     r"[#\s]{0,40}error (?:handling|detection|correction|reporting|injection|recovery) {0,8}:|"
     r"[\w #()/.-]{0,60}(?:error|fail|abort|fatal)[\w ()/.-]{0,40}(?:count|lane|rate|total)\w{0,4}\s{0,40}"
-    r"[:=]\s{0,8}[\[\d]|"
+    r"[:=]?\s{0,8}[\[\d]|"
     r"[\w #()/.-]{0,60}(?:error|fail|abort|fatal)[\w ()/.-]{0,40}[:=]\s{0,8}\[?(?:[0\s]{1,200}|N/?A)\]?\s{0,8}$",
     re.IGNORECASE,
 )
-_EMPTY_FIELD = re.compile(r"(?i)\"\w{0,20}errors?\"\s?:\s?(?:\"\"|null|false|\[\]|\{\}|0(?![.\d]))")  # of JSON
+_EMPTY_FIELD = lazy_pattern(r"(?i)\"\w{0,20}errors?\"\s?:\s?(?:\"\"|null|false|\[\]|\{\}|0(?![.\d]))")  # of JSON
 # Of libfabric, UCX, UCC, NVSHMEM and oneCCL: what they do, not what failed
 QUIET = (
     r"<(?:info|debug|trace)> |\b(?:UCX|UCC|[TC]L_\w{2,12}) {1,3}(?:INFO|DEBUG|TRACE|REQ|DATA|FUNC) |"
     r"NVSHMEM (?:INFO|DEBUG|TRACE)\b|\|CCL_(?:INFO|DEBUG|TRACE)\|"
 )
 # Of glog and logging below "error": "I1103 04:12:05.101 1 a.py:6] ", "2026-09-01 10:20:11.25: W a.cc:5] ", "INFO: "
-_LEVEL = re.compile(
+_LEVEL = lazy_pattern(
     r"(?:^|\[|: )[IW]\d{3,4} \d\d:\d\d:\d\d|\d\d:\d\d:\d\d[.,]\d{1,9}: [IW] |^(?:INFO|WARNING)\b|"
     r"\[(?:INFO|WARN|WARNING|DEBUG)\]|(?:\| |- )(?:INFO|WARNING|DEBUG)(?: \||:| -)|" + QUIET
 )
-_FRAME = re.compile(r"  File \"|frame #\d|#\d{1,3} ")
+_FRAME = lazy_pattern(r"  File \"|frame #\d|#\d{1,3} ")
 _LONGEST = 300  # characters that are looked at
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict, deque
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from agent.job.catalogue import FailureRow
 from agent.job.dumps.flight_recorder import Dumps
 from agent.job.dumps.inspector import Inspector
 from agent.job.dumps.inspector_metrics import InspectorMetrics
-from agent.job.dumps.ras import Snapshot
+from agent.job.dumps.ras import JsonSnapshotReader, Snapshot, SnapshotReader
 from agent.job.line_forms import LineForms
 from agent.job.lines import LogLine, Moment
 from agent.job.nccl_log import NcclLogReader
@@ -17,6 +18,7 @@ from agent.job.pace import Pace
 from agent.job.rank_values import RankValues
 from agent.job.ranks import RankMap
 from agent.model.job_answer import JobFile
+from probes.text import lazy_pattern
 
 MOST_EVENTS = 100_000
 MANY_STEPS = 30  # lines of steps after an error that a job outlived
@@ -179,4 +181,42 @@ class Evidence:
             host = next(iter(hosts)) if len(hosts) == 1 else None
             if not hosts and line.file < len(self.names):
                 host = self.ranks.find_named_host(self.names[line.file])
+        if host is None and line.address is not None:
+            host = self.ranks.find_host(line.address) or line.address
         return host
+
+
+_FIELD_RANK = lazy_pattern(r"(\d{1,7}) \(local_rank: (\d{1,5})\)")
+_FIELD_EXIT = lazy_pattern(r"(-?\d{1,4}) \(pid: (\d{1,9})\)")
+
+
+class FileState:
+    """What is known while one file is read."""
+
+    def __init__(self, evidence: Evidence, name: str) -> None:
+        self.evidence, self.name = evidence, name
+        self.found: set[str] = set()  # what the file has: nccl, torch, hccl, table, kernel, launcher, ras
+        self.setting: LogLine | None = None  # "name: NCCL_X" of the line before
+        self.table: dict[str, str] = {}  # fields of a launcher's table of failures
+        self.table_line: LogLine | None = None
+        self.snapshot: SnapshotReader | JsonSnapshotReader | None = None  # of RAS, which is being read
+        self.damaged_snapshots = 0
+        self.ignores: int | None = None  # the line that announces an exception which is ignored
+        self.place: re.Match[str] | None = None  # of a process that ended, in the box of Hydra
+        self.prompt_host: str | None = None
+        self.stack: LogLine | None = None  # of MPICH: its first line, with the rank and host that it names
+
+    def end_table(self) -> None:
+        """Keep the row of a launcher's table that is complete."""
+        table, self.table = self.table, {}
+        exit_code = _FIELD_EXIT.match(table.get("exitcode", ""))
+        if exit_code is None or self.table_line is None:
+            return
+        rank = _FIELD_RANK.match(table.get("rank", ""))
+        host = table.get("host", "").strip().partition(".")[0] or None
+        self.evidence.exits.append(
+            ExitRow(int(rank[1]) if rank else None, host, int(exit_code[1]), int(exit_code[2]), self.table_line)
+        )
+        if rank is not None and host:
+            self.evidence.ranks.host_of.setdefault(int(rank[1]), host)
+            self.evidence.ranks.local_of.setdefault(int(rank[1]), int(rank[2]))

@@ -21,7 +21,7 @@ from agent.job.dumps.ras import read_json
 from agent.job.evidence import Evidence
 from agent.job.lines import WHOLE, Part
 from agent.job.log_reader import LogReader
-from agent.job.streams import LARGEST, gather, inflate, is_wrapped, split_lines, unwrap
+from agent.job.streams import LARGEST, close_holes, gather, inflate, is_text, is_wrapped, split_lines, unwrap
 from agent.model.job_answer import JobFile
 from agent.model.labels import natural
 from probes.compression import find_compression
@@ -217,10 +217,18 @@ class FileReader:
             decoded = codecs.iterdecode(chain((head,), rest), "utf-16", "replace")
             rest = (text.encode() for text in decoded)
             head = next(rest, b"")
-        start = head.lstrip()[:4096]
         if head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05":  # a pickle, by its protocol
             self._read_dump(given, head, rest)
-        elif start[:1] in (b"{", b"["):
+            return
+        if b"\0" in head:
+            head = next((piece for chunk in chain((head,), rest) if (piece := close_holes(chunk))), b"")
+            if not is_text(head):
+                self._add(JobFile(name=given.name, reason="it is not a text file"))
+                return
+            head = head.replace(b"\0", b"")
+        rest = (chunk.replace(b"\0", b"") for chunk in rest)
+        start = head.lstrip()[:4096]
+        if start[:1] in (b"{", b"["):
             self._read_json(given, head, rest)
         elif head.lstrip().startswith((b"nccl_", b"# HELP nccl_", b"# TYPE nccl_")) and any(w in head for w in IN_HEAD):
             self.evidence.metrics = self.evidence.metrics or InspectorMetrics()
@@ -228,8 +236,6 @@ class FileReader:
             reason = _describe_damage(damaged)
             read_as = "Inspector metrics" if damaged < lines else None
             self._add(JobFile(name=given.name, read_as=read_as, lines=lines, reason=reason))
-        elif b"\0" in head[:4096]:
-            self._add(JobFile(name=given.name, reason="it is not a text file"))
         elif len(head) < HEAD_BYTES and self.evidence.ranks.read_hosts(head.decode("utf-8", "replace").splitlines()):
             self._add(JobFile(name=given.name, read_as="list of hosts", lines=head.count(b"\n")))
         else:

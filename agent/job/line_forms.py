@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from agent.job.lines import Prefixes, split_line
+from probes.text import lazy_pattern
 
 _MOST_EFFORT = 150_000  # for taking lines apart, of all files together: one for a line of NCCL
 _OF_OTHERS = 4  # effort for a line of others
@@ -19,19 +20,19 @@ _MOST_FORMS = 4000
 _MOST_ROWS = 300_000  # of values, of all forms
 _OF_A_PROCESS = 24  # rows of one form
 _LENGTH = 300  # characters of a message
-_VALUE = re.compile(  # numbers, addresses, hex
+_VALUE = lazy_pattern(  # numbers, addresses, hex
     r"0x[0-9a-fA-F]+|(?:(?<![A-Za-z_])[a-f]{1,8})?\d[0-9a-f]*(?:(?::+[0-9a-f]+){2,}|(?:\.[0-9a-f]+)*)"
 )
 # After such a line a process prints what its own way of failing lets it print
-_FAILS = re.compile(
+_FAILS = lazy_pattern(
     r"Traceback \(most|\bFATAL\b|\bERROR\b|\[E\d{3,4} |\w(?:Error|Exception): |\bCUDA error\b|\b[Aa]bort"
 )
 SLOT = "\0"
-_WORD = re.compile(r"[A-Za-z]{3}")
-_INFO = re.compile(
+_WORD = lazy_pattern(r"[A-Za-z]{3}")
+_INFO = lazy_pattern(
     rb"(?:\A|[^\w.-])([A-Za-z0-9][\w.-]{0,63}):(\d{1,8}):\d{1,8} \[\d{1,3}\] (?:\S{1,100} )?NCCL INFO ([^\r\n]{0,300})"
 )
-_OWN_RANK = re.compile(r"\[rank\d{1,7}\]:? ?")
+_OWN_RANK = lazy_pattern(r"\[rank\d{1,7}\]:? ?")
 
 
 class LineWriter(NamedTuple):

@@ -8,10 +8,10 @@ from functools import cache
 
 from agent.job.catalogue import Pattern, find_patterns, find_tokens, load_words
 from agent.job.error_lines import QUIET
+from agent.job.evidence import FileState
 from agent.job.line_readers import (
     COUNTED,
     READERS,
-    FileState,
     read_info,
     read_progress,
     read_rank_values,
@@ -86,6 +86,7 @@ _TOKENS = frozenset(
     b"compiled summary locked nccl_version Name "
     b"MISMATCH INCOMPLETE Communicator Communicators "
     b"startup Uvicorn fired RUNNING EXIT SIGNAL TensorRT "
+    b"python torchrun exits SUCCEEDED successfully "
     b"unable cannot can could couldn timed timeout lost refused giving unhealthy unreachable respond down hung stuck "
     b"RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
 )

@@ -2,87 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader
 from agent.job.error_lines import ERROR_WORDS, has_lower_level, is_error, names_error
-from agent.job.evidence import Evidence, ExitRow, LinkError
+from agent.job.evidence import FileState, LinkError
 from agent.job.lines import LogLine
-from agent.model.node import shorten_host
-
-_FIELD_RANK = re.compile(r"(\d{1,7}) \(local_rank: (\d{1,5})\)")
-_FIELD_EXIT = re.compile(r"(-?\d{1,4}) \(pid: (\d{1,9})\)")
-
-
-class FileState:
-    """What is known while one file is read."""
-
-    def __init__(self, evidence: Evidence, name: str) -> None:
-        self.evidence, self.name = evidence, name
-        self.found: set[str] = set()  # what the file has: nccl, torch, hccl, table, kernel, launcher, ras
-        self.setting: LogLine | None = None  # "name: NCCL_X" of the line before
-        self.table: dict[str, str] = {}  # fields of a launcher's table of failures
-        self.table_line: LogLine | None = None
-        self.snapshot: SnapshotReader | JsonSnapshotReader | None = None  # of RAS, which is being read
-        self.damaged_snapshots = 0
-        self.ignores: int | None = None  # the line that announces an exception which is ignored
-        self.place: re.Match[str] | None = None  # of a process that ended, in the box of Hydra
-        self.stack: LogLine | None = None  # of MPICH: its first line, with the rank and host that it names
-
-    def end_table(self) -> None:
-        """Keep the row of a launcher's table that is complete."""
-        table, self.table = self.table, {}
-        exit_code = _FIELD_EXIT.match(table.get("exitcode", ""))
-        if exit_code is None or self.table_line is None:
-            return
-        rank = _FIELD_RANK.match(table.get("rank", ""))
-        host = table.get("host", "").strip().partition(".")[0] or None
-        self.evidence.exits.append(
-            ExitRow(int(rank[1]) if rank else None, host, int(exit_code[1]), int(exit_code[2]), self.table_line)
-        )
-        if rank is not None and host:
-            self.evidence.ranks.host_of.setdefault(int(rank[1]), host)
-            self.evidence.ranks.local_of.setdefault(int(rank[1]), int(rank[2]))
-
+from agent.job.process_lines import read_failure_table, read_hydra, read_launched, read_pod, read_prompt, read_stack
+from probes.text import lazy_pattern
 
 _MOST_TABLE_LINES = 60_000
-_BANNER = re.compile(r"(?P<library>NCCL|RCCL) version ?:? ?(?P<version>\d{1,2}\.\d{1,3}(?:\.\d{1,4})?)")
-_SET = re.compile(r"(?P<name>(?:NCCL|RCCL)_[A-Z0-9_]{1,60}) set (?:by (?:environment|user) )?to (?P<value>.{0,400})")
-_HCCL_SET = re.compile(
+_BANNER = lazy_pattern(r"(?P<library>NCCL|RCCL) version ?:? ?(?P<version>\d{1,2}\.\d{1,3}(?:\.\d{1,4})?)")
+_SET = lazy_pattern(r"(?P<name>(?:NCCL|RCCL)_[A-Z0-9_]{1,60}) set (?:by (?:environment|user) )?to (?P<value>.{0,400})")
+_HCCL_SET = lazy_pattern(
     r"\[HCCL_ENV\] ?(?P<name>HC\w{1,60}) set by (?P<how>default|environment) to \[(?P<value>[^\]]{0,200})\]"
 )
-_GIVEN = re.compile(
+_GIVEN = lazy_pattern(
     r"(?:(?<=\s)|(?<=^)|(?<=[\"';]))(?P<name>(?:TORCH_NCCL|NCCL|RCCL|HCCL|UCX|FI|HSA)_[A-Z][A-Z0-9_]{0,60})="
     r"(?P<value>\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s\"';]{0,300})"
 )
-_NAME_LINE = re.compile(r"-? ?name: [\"']?(?P<name>(?:TORCH_NCCL|NCCL|RCCL|HCCL|UCX|FI)_[A-Z0-9_]{1,60})[\"']?$")
-_VALUE_LINE = re.compile(r"value: [\"']?(?P<value>[^\"']{0,300})[\"']?$")
+_NAME_LINE = lazy_pattern(r"-? ?name: [\"']?(?P<name>(?:TORCH_NCCL|NCCL|RCCL|HCCL|UCX|FI)_[A-Z0-9_]{1,60})[\"']?$")
+_VALUE_LINE = lazy_pattern(r"value: [\"']?(?P<value>[^\"']{0,300})[\"']?$")
 _MOST_LIMITS = 10_000
-_LIMIT = re.compile(
+_LIMIT = lazy_pattern(
     r"(?:max locked memory|locked-in-memory size)\s{0,30}\((?:kbytes, -l|kbytes)\)\s{1,10}(?P<kib>unlimited|\d{1,15})|"
     r"Max locked memory\s{2,20}(?P<bytes>unlimited|\d{1,18})\s"
 )
-_LAUNCHED = re.compile(r"\bhost[ =:]{1,2}(?P<host>[A-Za-z][\w.-]{0,63}),? local[ _]rank[ =:]{1,2}(?P<local>\d{1,4})")
-_POD = re.compile(r"Name: {1,20}(?P<host>[a-z0-9][a-z0-9.-]{0,62})\s*$")  # of `kubectl describe pod`
-_TABLE_FIELD = re.compile(r"\s{1,8}(?P<name>host|rank|exitcode|time|traceback) {1,12}: (?P<value>.{0,200})")
 # a snapshot, or its end alone
-_RAS_BEGIN = re.compile(
+_RAS_BEGIN = lazy_pattern(
     r"Job summary|Communicators\.\.\.(?: \([\d.]{1,10}s\))?|#\d{1,5}-\d{1,5} \([0-9a-f]{1,40}\) [A-Z, ]{2,60}|"
     r"Communicator ranks have different \w{1,30} operation counts"
 )
-_STACK = re.compile(
-    r"MPICH ERROR \[Rank (?P<rank>\d{1,7})\] \[job id [^\]]{1,40}\] \[[^\]]{1,40}\] \[(?P<host>[\w.-]{1,64})\]|"
-    r"^Rank (?P<rank2>\d{1,7}) aborted with code|"
-    r"^Abort\(\d{1,12}\) on node \d{1,7} \(rank (?P<rank3>\d{1,7}) in comm 0\)"
-)
-_OF_STACK = re.compile(r"\w{3,60}\(\d{1,6}\)\.{0,60}:")
-_STACK_LINES, _MOST_FRAMES = 40, 100
-_TRACEBACK = "Traceback (most recent call last):"
-_OF_TRACEBACK = re.compile(r"[A-Za-z_][\w.]{0,120}(?:Error|Exception)\b")  # its last line
-_RUNNING = re.compile(r"= {1,5}(?:RANK (?P<rank>\d{1,7}) )?PID (?P<pid>\d{1,9}) RUNNING AT (?P<host>[\w.-]{1,64})")
-_ENDED = re.compile(r"= {1,5}(?:EXIT CODE: (?P<code>\d{1,3})|KILLED BY SIGNAL: (?P<signal>\d{1,2}))")
-_SIGNALS = (6, 7, 9, 11, 15)  # what Hydra prints as a code
 # Words by which lines matter besides the failures; without digits
 _FRAMEWORKS = {
     b"torch": "PyTorch",
@@ -121,12 +71,18 @@ _WELL = (
     b"Destroy COMPLETE",
     b"Finished training",
     b"exit code",
+    b"exits successfully",
+    b"SUCCEEDED",
+    b"finished successfully",
+    b"completed successfully",
 )
-_WELL_FORM = re.compile(
+_WELL_FORM = lazy_pattern(
     r"# Out of bounds values : 0 OK|# Avg bus bandwidth|[Tt]raining (?:is )?(?:complete|finished|done)|[Jj]ob completed"
     r"(?: successfully)?|exit(?:ed)? (?:with )?(?:exit )?code:? 0\b|Destroy COMPLETE|Finished training|"
     r"'train_runtime':|Trainer\.fit` stopped: `max_|worker group successfully finished|Application shutdown complete|"
-    r"Job '[\w-]{1,80}' succeeded"
+    r"Job '[\w-]{1,80}' succeeded|Process \d{1,9} exits successfully|group finished \(SUCCEEDED\)|"
+    r"(?i:\b(?:training|fine-?tuning|pre-?training|job|run|workflow|benchmark)\b)[\w ]{0,30} "
+    r"(?:finished|completed) successfully"
 )
 _TABLE_WORDS = (
     b" float",
@@ -148,17 +104,17 @@ _TABLE_WORDS = (
     b"nThread",
 )
 _SETTING_WORDS = (b"NCCL_", b"RCCL_", b"HCCL_", b"UCX_", b" FI_", b"HSA_", b"value:")
-_TLS = re.compile(
+_TLS = lazy_pattern(
     r"\|\s{0,8}(?P<peer>[\d.a-fA-F:]{3,45})\((?P<peer_rank>\d{1,7})\)\s{0,8}\|[^|]{0,30}\|\s{0,8}(?P<own>[\d.a-fA-F:]{3,45})"
     r"\((?P<own_rank>\d{1,7})\)\s{0,8}\|[^|]{0,30}\|[^|]{0,30}\|[^|]{0,30}\|\s{0,8}(?P<tls>\w{1,20})"
 )
-_KEY_INFO = re.compile(
+_KEY_INFO = lazy_pattern(
     r"\[LocalRank Key Info\]userRank\[(?P<rank>\d{1,7})\] hostIp\[(?P<host>[^\]]{1,60})\] "
     r"devicePhyId\[(?P<device>\d{1,4})\]"
     r" server\[[^\]]{0,80}\] deviceIp\[(?P<address>[^\]]{0,60})\]"
 )
-_ROOT_INFO = re.compile(r"Inner:ranks\[(?P<ranks>\d{1,7})\], rank\[(?P<rank>\d{1,7})\]")
-_PLOG = re.compile(
+_ROOT_INFO = lazy_pattern(r"Inner:ranks\[(?P<ranks>\d{1,7})\], rank\[(?P<rank>\d{1,7})\]")
+_PLOG = lazy_pattern(
     r"\[(?P<level>ERROR|WARNING|INFO|EVENT|DEBUG)\] ?(?:HCCL|HCCP|ROCE|RUNTIME|TDT|DRV)\((?P<pid>\d{1,9}),"
 )
 
@@ -275,83 +231,9 @@ def _read_limit(state: FileState, line: LogLine) -> None:
         state.found.add("other")
 
 
-def _read_launched(state: FileState, line: LogLine) -> None:
-    match = _LAUNCHED.search(line.text)
-    if match is not None:
-        state.evidence.ranks.file_hosts[line.file].setdefault(match["host"].partition(".")[0])
-
-
-def _read_pod(state: FileState, line: LogLine) -> None:
-    match = _POD.match(line.text)
-    if match is not None:
-        state.evidence.ranks.file_hosts[line.file].setdefault(match["host"])
-
-
-def _read_failure_table(state: FileState, line: LogLine) -> None:
-    """The table of torchrun: "host : ..", "rank : 3 (local_rank: 3)", "exitcode : -9 (pid: 4711)"."""
-    match = _TABLE_FIELD.match(line.text)
-    if match is None:
-        return
-    if match["name"] in state.table:
-        state.end_table()
-    state.table[match["name"]] = match["value"]
-    if match["name"] == "exitcode":
-        state.table_line = line
-        state.found.add("launcher")
-        state.end_table()
-
-
 def _read_ignored(state: FileState, line: LogLine) -> None:
     """Python reports an exception that it ignores: the one below is no failure."""
     state.ignores = line.number
-
-
-def _read_hydra(state: FileState, line: LogLine) -> None:
-    """The box of MPICH and Intel MPI: "=   RANK 3 PID 4711 RUNNING AT gpu-a07", then its exit code or signal."""
-    place, how = _RUNNING.match(line.text), _ENDED.match(line.text)
-    if place is not None:
-        state.place = place
-    elif how is not None and state.place is not None:
-        place, state.place = state.place, None
-        code = int(how["code"] or how["signal"])
-        rank = int(place["rank"]) if place["rank"] else None
-        number = -code if how["signal"] or code in _SIGNALS else code
-        state.evidence.exits.append(ExitRow(rank, shorten_host(place["host"]), number, int(place["pid"]), line))
-        state.found.add("launcher")
-
-
-def _read_stack(state: FileState, line: LogLine) -> None:
-    """An error of MPICH: the lines below it, which name nothing, are of the same process."""
-    if _TRACEBACK in line.text:
-        is_known = line.rank is not None or line.task is not None or line.pid is not None
-        is_open = state.stack is not None and _TRACEBACK in state.stack.text  # of another process, perhaps
-        state.stack = line if is_known and not is_open else None
-    elif (match := _STACK.search(line.text)) is not None:
-        rank = match["rank"] or match["rank2"] or match["rank3"]
-        state.stack = line._replace(rank=int(rank), host=shorten_host(match["host"]) if match["host"] else line.host)
-
-
-def place_in_stack(state: FileState, line: LogLine) -> LogLine:
-    """A line with the process of the error stack that it is in."""
-    stack = state.stack
-    if stack is not None and _TRACEBACK in stack.text:
-        return _place_in_traceback(state, stack, line)
-    if stack is None or line.rank is not None or line.number - stack.number > _STACK_LINES:
-        return line
-    if line.number != stack.number and not _OF_STACK.match(line.text):
-        return line
-    return line._replace(rank=stack.rank, host=line.host or stack.host)
-
-
-def _place_in_traceback(state: FileState, head: LogLine, line: LogLine) -> LogLine:
-    """The last line of a traceback, of which only the first has the prefix of its process."""
-    is_own = line.rank is None and line.task is None and line.pid is None
-    if not is_own or line.number == head.number or _OF_TRACEBACK.match(line.text) is None:
-        return line
-    state.stack = None
-    if line.number - head.number > _MOST_FRAMES:
-        return line
-    return line._replace(rank=head.rank, task=head.task, pid=head.pid, host=head.host, at=line.at or head.at)
 
 
 def _read_error(state: FileState, line: LogLine) -> None:
@@ -400,12 +282,13 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     (tuple(_FRAMEWORKS), _read_framework),
     ((b"Job summary", b'"nccl_version"', b"Communicator", b" MISMATCH", b" INCOMPLETE"), _read_ras),
     ((b"locked memory", b"locked-in-memory"), _read_limit),
-    ((b"local rank", b"local_rank"), _read_launched),
-    ((b"Name: ",), _read_pod),
-    ((b"  host ", b"  rank ", b"  exitcode"), _read_failure_table),
+    ((b"local rank", b"local_rank"), read_launched),
+    ((b"Name: ",), read_pod),
+    ((b"$ ", b"# "), read_prompt),
+    ((b"  host ", b"  rank ", b"  exitcode"), read_failure_table),
     ((b"Exception ignored in",), _read_ignored),
-    ((b" RUNNING AT ", b" EXIT CODE: ", b"KILLED BY SIGNAL: "), _read_hydra),
-    ((b"MPICH ERROR [", b"aborted with code", b"Abort(", b"Traceback (most"), _read_stack),
+    ((b" RUNNING AT ", b" EXIT CODE: ", b"KILLED BY SIGNAL: "), read_hydra),
+    ((b"MPICH ERROR [", b"aborted with code", b"Abort(", b"Traceback (most"), read_stack),
     (ERROR_WORDS, _read_error),
 )
 

@@ -11,30 +11,30 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from probes.text import MONTHS
+from probes.text import MONTHS, lazy_pattern
 
 LINE_LIMIT = 4000  # characters of a line that are looked at
 _MOST_PREFIXES = 4
 _SHARE = 0.3  # of the lines of a file that an ambiguous prefix must be on
-_COLOUR = re.compile(r"\x1b\[[\d;]{0,20}[A-Za-z]")
-_HEADER = re.compile(
+_COLOUR = lazy_pattern(r"\x1b\[[\d;]{0,20}[A-Za-z]")
+_HEADER = lazy_pattern(
     r"(?P<host>[A-Za-z0-9][\w.-]{0,63}):(?P<pid>\d{1,8}):(?P<tid>\d{1,8}) \[(?P<device>\d{1,3})\] "
     r"(?:(?P<place>[^\s:]{1,100}:\d{1,6}) (?:\(\w{1,60}\) )?)?(?:NCCL )?(?P<level>INFO|WARN|TRACE|ABORT|VERSION)\b ?"
 )
 # Of UCX and Open MPI: "[1647516906.396315] [gpu07:82049:0]", "[gpu-b07:4711] ***"
-_NAMED = re.compile(
+_NAMED = lazy_pattern(
     r"(?:\[\d{9,11}\.\d{1,9}\] )?\[(?P<host>(?=[\d.-]{0,63}[A-Za-z])[A-Za-z0-9][\w.-]{0,63}):(?P<pid>\d{2,8})"
     r"(?: {0,4}:\w{1,8}){0,2}\] "
 )
 # Of PSM3: "[1748048660.727] node7:rank3.python: "
-_RANKED = re.compile(
+_RANKED = lazy_pattern(
     r"(?:\[\d{9,11}\.\d{1,9}\] )?(?P<host>[A-Za-z][\w.-]{0,63}):rank(?P<rank>\d{1,7})(?:\.[\w.-]{1,60})?: "
 )
-_BARE_HEADER = re.compile(r"NCCL (?P<level>INFO|WARN) ")
-_TORCH_HEADER = re.compile(r"\[rank\d{1,7}\]:\[[EWFI]\d{3,4} ")
+_BARE_HEADER = lazy_pattern(r"NCCL (?P<level>INFO|WARN) ")
+_TORCH_HEADER = lazy_pattern(r"\[rank\d{1,7}\]:\[[EWFI]\d{3,4} ")
 # "[rank3]: ", "ProcessGroupNCCL.cpp:916] [Rank 3] " of PyTorch before 2.2, "(PID:47, Device:3, RankID:3)" of Ascend
-_RANK = re.compile(r"(?:\[rank|(?:NCCL|HCCL)\.cpp:\d{1,6}\] \[Rank |, RankID:)(?P<rank>\d{1,7})[\])]")
-_KNOWN = re.compile(
+_RANK = lazy_pattern(r"(?:\[rank|(?:NCCL|HCCL)\.cpp:\d{1,6}\] \[Rank |, RankID:)(?P<rank>\d{1,7})[\])]")
+_KNOWN = lazy_pattern(
     r"(?:\[[\d :.T-]{19,30}\] )?[\w.-]{1,64}:\d{1,8}:\d{1,8} \[|\[rank\d|NCCL version|RCCL version|srun: |slurmstepd: |"
     r"\[[EWFI]\d{3,4} |#\s|Traceback |\s{0,20}\d{2,15}\s{1,12}\d{1,15}\s{1,12}(?:float|half|double|int)|"
     r"libfabric:|\[\d{1,9},\d{1,7}\]<std|\[\w{1,7}\] ?HCCL"
@@ -45,7 +45,12 @@ _PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
     ("tag", re.compile(r"\[\d{1,9},(?P<task>\d{1,7})\]<std\w{3}>: ?"), True),
     ("tag", re.compile(r"\[[\w.@-]{1,60},(?P<task>\d{1,7})\]<std\w{3}>: ?"), True),
     ("date", re.compile(r"\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}(?= ?\[)"), True),
-    ("torchrun", re.compile(r"\[(?:default|(?!rank\d)[A-Za-z][\w-]{0,40}?)(?P<local>\d{1,5})\]:(?! ?\[)"), True),
+    (
+        "torchrun",
+        re.compile(r"\[(?:default|(?!rank\d)[A-Za-z][\w-]{0,40}?)(?P<local>\d{1,5})\]:(?! ?\[(?!rank\d))"),
+        True,
+    ),
+    ("torchx", re.compile(r"[\w.-]{1,60}/\d{1,5} (?=\[(?:default|rank)\d)"), True),
     ("boxed", re.compile(r"\s{0,4}[│|](?!CCL_)\s{0,4}(?=\S)"), True),
     # of a reply, of `grep -n`, of a browser's view of logs; times of whatever wrote them
     ("quoted", re.compile(r"(?:[>`*] {0,4}){1,8}(?=\S)"), True),
@@ -85,9 +90,9 @@ _PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
     ("compose", re.compile(r"(?P<service>[\w.-]{1,60}) {0,20}\| "), False),
     ("srun", re.compile(r"\s{0,6}(?P<task>\d{1,7}): ?"), False),
     ("mpich", re.compile(r"\[(?P<task>\d{1,7})\] "), False),
-    ("pdsh", re.compile(r"(?P<host>[A-Za-z][\w.-]{0,62}): "), False),
+    ("pdsh", re.compile(r"(?P<host>[A-Za-z][\w.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3})(?:: | (?=\[rank\d))"), False),
 )
-_NO_HOSTS = re.compile(
+_NO_HOSTS = lazy_pattern(
     r"(?:.{0,60}(?:Error|Exception|Warning)|srun|slurmstepd|libfabric|mpirun|INFO|WARN\w{0,4}|ERROR|FATAL|DEBUG|error|"
     r"warning|hint|kernel|nccl\w{0,40})$"
 )
@@ -149,6 +154,7 @@ class LogLine(NamedTuple):
     level: str | None = None  # INFO | WARN, of NCCL
     place: str | None = None  # "transport/net.cc:1302"
     host: str | None = None
+    address: str | None = None  # of its host, or its pod, where a launcher names that alone
     pid: int | None = None
     device: int | None = None
     rank: int | None = None  # of the whole job
@@ -238,6 +244,7 @@ def _split_messages(line: str, blank: LogLine, names: dict[str, str]) -> Iterato
             text=text,
             level=level,
             host=host,
+            address=names.get("address") or names.get("pod"),
             pid=pid,
             rank=int(rank["rank"]) if rank else None,
             task=task,
@@ -281,14 +288,14 @@ def strip_header(text: str) -> str:
     return _LIBRARY.sub("UCX ERROR ", _HEADS.sub("", text, count=1), count=1).strip()
 
 
-_HEADS = re.compile(
+_HEADS = lazy_pattern(
     r"^\s{0,8}(?:\[rank\d{1,7}\]: ?)?(?:\[?[EFWI]\d{4} [\d:.]{8,18} {1,8}\d{1,9} )?"
     r"(?:\[?20\d\d[-/]\d\d[-/]\d\d[ T][\d:]{8}(?:[.,]\d{1,9})?Z?\]? ?(?:- )?)?"
     r"(?:\[?(?:ERROR|CRITICAL|FATAL)\]?:? |\|CCL_ERROR\| )?"
     r"(?:\[\d{9,11}\.\d{1,9}\] )?(?:[\w.-]{1,64}:rank\d{1,7}(?:\.[\w.-]{1,60})?: )?"
     r"(?:\[[\w.-]{1,64}:\d{1,8} {0,4}(?: ?:\w{1,8}){1,2}\])?"
 )
-_LIBRARY = re.compile(r"^\s{0,12}[\w.]{2,40}:\d{1,5} {1,4}UCX {1,3}(?:ERROR|FATAL) {1,4}")
+_LIBRARY = lazy_pattern(r"^\s{0,12}[\w.]{2,40}:\d{1,5} {1,4}UCX {1,3}(?:ERROR|FATAL) {1,4}")
 
 
 def find_time(line: str) -> Moment | None:

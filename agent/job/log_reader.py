@@ -6,22 +6,23 @@ and only what may mean something is taken apart.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import chain
 
 from agent.job.catalogue import ENDING, FAILING, FailureRow, Pattern
 from agent.job.dumps.ras import JsonSnapshotReader
-from agent.job.evidence import Evidence, LineEvent, Tail, WatchdogState
+from agent.job.evidence import Evidence, FileState, LineEvent, Tail, WatchdogState
 from agent.job.line_forms import MOST_OF_A_KIND
 from agent.job.line_kinds import Kind, make_kind
-from agent.job.line_readers import FileState, place_in_stack, read_progress
+from agent.job.line_readers import read_progress
 from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_time, split_line
 from agent.job.measured_tables import read_tables
+from agent.job.process_lines import place_in_stack
 from agent.job.streams import read_sample
 from agent.model.job_answer import JobFile
 from agent.model.node import shorten_host
 from probes.prose import is_denied
+from probes.text import lazy_pattern
 
 _DIGITS = b"0123456789"
 _MOST_KINDS = 50_000  # of lines that are remembered
@@ -102,6 +103,8 @@ class LogReader:
                 last, last_number = raw, number
         state.end_table()
         self._end_snapshot(state)
+        if state.prompt_host is not None and not evidence.ranks.file_hosts.get(file):
+            evidence.ranks.file_hosts[file][state.prompt_host] = None
         if not state.found and evidence.table_lines.get(file) and read_tables(evidence.table_lines[file][:5000]).rows:
             state.found.add("table")
         if last:
@@ -275,10 +278,10 @@ class LogReader:
             evidence.unexplained[key] = LineEvent(_UNEXPLAINED, "error", {"why": why}, line)
 
 
-_KERNEL = re.compile(
+_KERNEL = lazy_pattern(
     rb"(?:<\d{1,3}>)?\[[ +<]{0,8}\d{1,9}\.\d{6}>?\] |\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] |.{10,60} kernel: "
 )
-_SERVICE = re.compile(
+_SERVICE = lazy_pattern(
     rb".{10,60} (?:systemd|opensm|nvidia-[\w.-]{1,40}|nv-[\w.-]{1,40})(?:\[\d{1,8}\])?: |"
     rb"\[\w{3} \d\d \d{4} [\d:]{8}\] \[[A-Z]{4,8}\] \[tid \d{1,8}\]"
 )

@@ -15,7 +15,6 @@ from agent.model.profile import Profile
 from agent.model.recommend_answers import JudgedMeasurement, LogAnswer, MeasuredTable
 from agent.model.report import Report
 from agent.recommend.explain import explain_log
-from agent.recommend.judge import describe_shape
 from agent.recommend.machine import NodeFacts, assume_node, read_node
 
 _MOST_JUDGED = 200
@@ -160,6 +159,8 @@ def _judge(
     rows = [row for row in table.rows if row.gbyte_s > 0] or table.rows
     if not rows:
         return []
+    from agent.recommend.judge import describe_shape  # lazy: few jobs print a table
+
     largest = max(rows, key=lambda row: (row.size_bytes or 0, row.gbyte_s))
     judged = _by_level(evidence, table, node, report, profile)
     return [

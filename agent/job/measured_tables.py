@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from agent.job.lines import Prefixes
 from agent.model.recommend_answers import MeasuredTable, Measurement
+from probes.text import lazy_pattern
 
 _LINE_LIMIT, _MOST = 4000, 5000  # characters; rows of a file
 _WIDE = frozenset(("half", "float", "double", "bfloat16"))
 _NARROW = ("int", "uint", "fp8", "f8")  # and their sizes
 _OPERATIONS = frozenset(("sum", "prod", "max", "min", "avg", "mulsum", "all"))
-_RANK = re.compile(
+_RANK = lazy_pattern(
     r"#?\s{0,8}Rank\s{1,8}\d{1,6}\s.{0,60}?\son\s{1,8}(?P<host>\S{1,100})\s"
     r"(?:\s{0,8}device\s{1,8}\d{1,3}\s\[[\w:.]{1,20}\]\s(?P<model>\S.{2,60}))?"
 )
-_DEVICE = re.compile(r"\s{0,4}Device\s{1,20}:\s(\S{1,60})")
+_DEVICE = lazy_pattern(r"\s{0,4}Device\s{1,20}:\s(\S{1,60})")
 
 
 def read_tables(lines: Iterable[str]) -> MeasuredTable:

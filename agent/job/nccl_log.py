@@ -5,11 +5,11 @@ Its lines: NVIDIA/nccl v2.18 to v2.30, `src/init.cc`, `src/graph/search.cc`, `sr
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable
 
 from agent.model.recommend_answers import Graph, NcclChoice, NcclLog
+from probes.text import lazy_pattern
 
 _MOST = 40  # entries of a list
 _PATTERNS = {"1": "tree", "2": "tree", "3": "tree", "4": "ring", "5": "nvls", "6": "collnet"}
@@ -21,22 +21,22 @@ _NAMES = {
 }  # fmt: skip
 _WORDS = {"TREE": "tree", "RING": "ring", "NVLS": "nvls", "NVLSTREE": "nvls-tree", "PAT": "pat"}
 
-_COMM = re.compile(r"comm 0x[0-9a-f]{1,16} rank \d{1,7} nRanks (\d{1,7}) nNodes (\d{1,6}) localRanks (\d{1,4})")
-_GRAPH = re.compile(
+_COMM = lazy_pattern(r"comm 0x[0-9a-f]{1,16} rank \d{1,7} nRanks (\d{1,7}) nNodes (\d{1,6}) localRanks (\d{1,4})")
+_GRAPH = lazy_pattern(
     r"Pattern (\d), crossNic \d, nChannels (\d{1,3}), bw (\d{1,5}\.\d{1,9})/(\d{1,5}\.\d{1,9}), type (\w{1,5}/\w{1,5})"
 )
-_WAY = re.compile(r"\S{1,100}(?: \w{1,30}/\S{1,60})?")  # "NET/AWS Libfabric/4/GDRDMA"
-_CHANNEL = re.compile(r"Channel \d{1,3}(?:/\d{1,3})? : \d{1,7}\[\w{1,16}\] -> \d{1,7}\[\w{1,16}\] ")
-_RING = re.compile(r"Channel \d{1,3}/\d{1,3} : (\d{1,7}(?: \d{1,7}){0,1023}) ?$")
-_CONNECTED = re.compile(r"Connected all rings, use ring PXN \d GDR (\d)")
-_COUNTS = re.compile(r"(\d{1,3}) coll channels, (?:\d{1,3} collnet channels, )?(\d{1,3}) nvls channels")
-_SETTING = re.compile(r"((?:NCCL|RCCL)_[A-Z0-9_]{1,60}) set (?:by (?:environment|user) )?to (\S{1,200})")
-_DEVICE = re.compile(r"\[\d{1,3}\](?:\{\d{1,3}\} )?([\w.-]{1,60}:\d{1,3}/\w{1,10})")
-_OFF = re.compile(r"NET/\w{1,30} : GPU Direct RDMA Disabled for (HCA .{1,120})")
-_FAR = re.compile(r"GPU Direct RDMA Disabled for (GPU .{1,120})")
-_AFFINITY = re.compile(r"ncclTopoGetCpuAffinity: Affinity for GPU (\d{1,4}) is empty")
-_OLD_CHOICE = re.compile(r"(\d{1,15}) Bytes -> Algo (\d) proto (\d) time")
-_CHOICE = re.compile(r"(\w{1,20}): (\d{1,15}) Bytes -> Algo (\w{1,20}) proto (\w{1,10})")
+_WAY = lazy_pattern(r"\S{1,100}(?: \w{1,30}/\S{1,60})?")  # "NET/AWS Libfabric/4/GDRDMA"
+_CHANNEL = lazy_pattern(r"Channel \d{1,3}(?:/\d{1,3})? : \d{1,7}\[\w{1,16}\] -> \d{1,7}\[\w{1,16}\] ")
+_RING = lazy_pattern(r"Channel \d{1,3}/\d{1,3} : (\d{1,7}(?: \d{1,7}){0,1023}) ?$")
+_CONNECTED = lazy_pattern(r"Connected all rings, use ring PXN \d GDR (\d)")
+_COUNTS = lazy_pattern(r"(\d{1,3}) coll channels, (?:\d{1,3} collnet channels, )?(\d{1,3}) nvls channels")
+_SETTING = lazy_pattern(r"((?:NCCL|RCCL)_[A-Z0-9_]{1,60}) set (?:by (?:environment|user) )?to (\S{1,200})")
+_DEVICE = lazy_pattern(r"\[\d{1,3}\](?:\{\d{1,3}\} )?([\w.-]{1,60}:\d{1,3}/\w{1,10})")
+_OFF = lazy_pattern(r"NET/\w{1,30} : GPU Direct RDMA Disabled for (HCA .{1,120})")
+_FAR = lazy_pattern(r"GPU Direct RDMA Disabled for (GPU .{1,120})")
+_AFFINITY = lazy_pattern(r"ncclTopoGetCpuAffinity: Affinity for GPU (\d{1,4}) is empty")
+_OLD_CHOICE = lazy_pattern(r"(\d{1,15}) Bytes -> Algo (\d) proto (\d) time")
+_CHOICE = lazy_pattern(r"(\w{1,20}): (\d{1,15}) Bytes -> Algo (\w{1,20}) proto (\w{1,10})")
 
 
 class NcclLogReader:

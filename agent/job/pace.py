@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from statistics import median
 from typing import NamedTuple
 
 from agent.job.lines import Moment, find_time
+from probes.text import find_median, lazy_pattern
 
 _MOST_SERIES, _MOST_POINTS = 200, 200_000
 _MOST_TIMES = 4000  # of a series that are kept
@@ -21,11 +21,11 @@ _LINE_BYTES, _HEAD_BYTES = 2000, 120
 _UNITS = {b"ms": 1e-3, b"us": 1e-6}
 _WORK = rb"(?:step|iter(?:ation)?|batch|it)"
 _THING = rb"(?:it|iter|step|sample|seq|sequence|token|tok|image|img|batch)(?:e?s)?"
-_BY_DEMAND = re.compile(  # servers are as fast as they are asked
+_BY_DEMAND = lazy_pattern(  # servers are as fast as they are asked
     rb"(?:prompt|generation|gen) throughput|(?:Decode|Prefill) batch|#running-req|"
     rb"(?:Load|Download|Generat|Captur|Map)ing?\b"
 )
-_SIZE = re.compile(rb"(?:batch[ _]?size|seq(?:uence)?[ _]?len(?:gth)?|n(?:um)?_?tokens)['\"]?[ :=]{1,4}(\d{1,12})\b")
+_SIZE = lazy_pattern(rb"(?:batch[ _]?size|seq(?:uence)?[ _]?len(?:gth)?|n(?:um)?_?tokens)['\"]?[ :=]{1,4}(\d{1,12})\b")
 _GAPS = -1  # the form of lines that print no pace
 _MOST_GAPS = 20_000
 _LEAST_GAP = 3.0  # seconds: times have whole seconds
@@ -181,7 +181,7 @@ class PaceChange(NamedTuple):
 
 def measure(series: PaceSeries) -> float | None:
     """The value in the middle of a series that is long enough; None: too few, or too near to what times resolve."""
-    middle = median(series.values) if len(series.values) >= _LEAST_POINTS else 0.0
+    middle = find_median(series.values) if len(series.values) >= _LEAST_POINTS else 0.0
     return middle if middle > 0 and (not series.is_of_times or middle >= _LEAST_GAP) else None
 
 
@@ -203,9 +203,9 @@ def find_change(series: PaceSeries) -> PaceChange | None:
         return None
     size = -(-count // _BLOCKS)
     durations = [1 / value for value in series.values] if series.is_rate else list(series.values)
-    blocks = [median(durations[start : start + size]) for start in range(0, count, size)]
+    blocks = [find_median(durations[start : start + size]) for start in range(0, count, size)]
     width = max(_LEAST_SIDE, len(blocks) // 12)
-    usual = min(median(blocks[start : start + width]) for start in range(len(blocks) - width + 1))
+    usual = min(find_median(blocks[start : start + width]) for start in range(len(blocks) - width + 1))
     best: PaceChange | None = None
     for start, end in _find_runs([block > SLOWER * usual for block in blocks]):
         before = [block for block in blocks[:start] if block <= SLOWER * usual]
@@ -213,7 +213,7 @@ def find_change(series: PaceSeries) -> PaceChange | None:
         if len(before) < _LEAST_SIDE or slow[len(slow) // 4] < SLOWER**0.5 * sorted(before)[3 * len(before) // 4]:
             continue  # it was so from the start, or the quartiles nearly meet
         first, last = start * size, min(end * size, count) - 1
-        pace, earlier = median(slow), median(before)
+        pace, earlier = find_median(slow), find_median(before)
         longer = best is None or last - first > best.last - best.first
         if longer and pace >= SLOWER * earlier and not series.has_other_sizes(first, last):
             values = (1 / earlier, 1 / pace) if series.is_rate else (earlier, pace)
@@ -228,7 +228,7 @@ def _find_step(series: PaceSeries) -> PaceChange | None:
         before, after = durations[1:start], durations[start:]
         if series.is_of_times or min(after) < _PLAIN * max(before) or series.has_other_sizes(start, len(durations)):
             continue
-        earlier, pace = median(before), median(after)
+        earlier, pace = find_median(before), find_median(after)
         values = (1 / earlier, 1 / pace) if series.is_rate else (earlier, pace)
         return PaceChange(*values, pace / earlier, start, len(durations) - 1, False)
     return None

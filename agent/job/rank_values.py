@@ -9,27 +9,29 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from probes.text import lazy_pattern
+
 _MOST_BLOCKS, _MOST_RANKS = 2000, 20_000
 _NEAR = 4  # lines between a heading and its first value
 _MOST_CELLS = 24
-_RANK_LINE = re.compile(
+_RANK_LINE = lazy_pattern(
     r"[\s>*|-]{0,12}(?:global |world )?[Rr]ank(?: ?[=:#] ?| )(?P<rank>\d{1,6})\b(?P<rest>[ ,:=|(].{1,200})$"
 )
-_HOST = re.compile(
+_HOST = lazy_pattern(
     r"\b(?:[Nn]ode|[Hh]ost)(?:name)?\s{0,2}[=:]\s{0,2}(?P<host>(?=[\d.-]{0,62}[A-Za-z])[A-Za-z0-9][\w.-]{0,62})"
 )
-_VALUE = re.compile(
+_VALUE = lazy_pattern(
     r"(?P<name>\b[A-Za-z][\w./ -]{0,30}?)?\s{0,2}[=:]\s{0,8}(?P<value>\d{1,9}(?:\.\d{1,9})?)\s?"
     r"(?P<unit>%|[A-Za-z/]{0,12})"
     r"(?=[\s,;|)]|$)"
 )
-_RANK_COLUMN = re.compile(r"(?:global[ _]|world[ _])?rank(?:[ _](?:id|no|number))?", re.IGNORECASE)
-_HOST_COLUMN = re.compile(r"(?:host|node)(?:[ _]?name)?", re.IGNORECASE)
-_RATE = re.compile(
+_RANK_COLUMN = lazy_pattern(r"(?:global[ _]|world[ _])?rank(?:[ _](?:id|no|number))?", re.IGNORECASE)
+_HOST_COLUMN = lazy_pattern(r"(?:host|node)(?:[ _]?name)?", re.IGNORECASE)
+_RATE = lazy_pattern(
     r"/s(?:ec)?\b|gbps|flops?\b|(?:\b|_)perf(?:ormance)?(?:\b|_)|throughput|bandwidth|\bbw\b|\w{3}bw\b", re.IGNORECASE
 )
-_TIME = re.compile(r"\b(?:ms|us|s|secs?|seconds?)\b|time|latency|duration|timing", re.IGNORECASE)
-_READ = re.compile(
+_TIME = lazy_pattern(r"\b(?:ms|us|s|secs?|seconds?)\b|time|latency|duration|timing", re.IGNORECASE)
+_READ = lazy_pattern(
     rb"[^\n]{0,60}\b[Rr]ank(?: ?[=:#] ?| )\d{1,6}\b[^\n]{0,200}[=:]\s{0,8}\d|"
     rb"[^\n]{0,60}\[rank\d{1,6}\]:(?!\[)[^\n]{0,200}(?:/s|time|FLOP|throughput|latency)\w{0,8}['\" ]{0,2}[=:]\s{0,8}\d|"
     rb"\s{0,8}\|?\s{0,8}\d{1,6}\s{0,12}[|,][^\n]{0,300}\d|"

@@ -8,21 +8,24 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from agent.model.job_answer import RankGpu
+from probes.text import lazy_pattern
 
-_COMMUNICATOR = re.compile(
+_COMMUNICATOR = lazy_pattern(
     r"(?:(?P<function>ncclComm\w{1,40}) )?comm 0x\w{1,16} rank (?P<rank>\d{1,7}) n[rR]anks (?P<ranks>\d{1,7}) "
     r"cudaDev (?P<cuda>\d{1,4})(?: nvmlDev (?P<nvml>\d{1,4}))?(?: busId (?P<bus>[0-9a-f]{1,16}))?"
     r"(?: commId (?P<id>0x\w{1,16}))? {0,2}- {0,2}(?P<what>Init START|Init COMPLETE|Destroy COMPLETE|Abort COMPLETE|"
     r"Abort START|Revoke \w{1,20})"
 )
-_USING = re.compile(r"(?:Bootstrap ?: Using|NET : Using interface) (?P<interface>\S{1,40}?):(?P<address>[^\s<]{1,60})<")
-_OOB = re.compile(r"OOB \S{1,40}?:([^\s<]{1,60})<")
-_DEVICES = re.compile(r"\[(\d{1,3})\](?:\{\d{1,3}\} )?([\w.-]{1,60}):(\d{1,3})/(\w{1,10})")
-_CHANNEL = re.compile(
+_USING = lazy_pattern(
+    r"(?:Bootstrap ?: Using|NET : Using interface) (?P<interface>\S{1,40}?):(?P<address>[^\s<]{1,60})<"
+)
+_OOB = lazy_pattern(r"OOB \S{1,40}?:([^\s<]{1,60})<")
+_DEVICES = lazy_pattern(r"\[(\d{1,3})\](?:\{\d{1,3}\} )?([\w.-]{1,60}):(\d{1,3})/(\w{1,10})")
+_CHANNEL = lazy_pattern(
     r"(?:Channel|Ring) \d{1,3}(?:/\d{1,3})? : (?P<first>\d{1,7})(?:\[\w{1,16}\])? -> (?P<second>\d{1,7})"
     r"(?:\[\w{1,16}\])? \[(?P<way>send|receive)\] via NET/IB\w{0,8}/(?P<nic>\d{1,3})"
 )
-_TABLE = re.compile(
+_TABLE = lazy_pattern(
     r"#?\s{0,8}Rank\s{1,8}(?P<rank>\d{1,7})\s{1,8}(?:Group\s{1,8}\d{1,5}\s{1,8})?Pid\s{1,8}(?P<pid>\d{1,9})\s{1,8}on\s{1,8}"
     r"(?P<host>\S{1,100})\s{1,8}device\s{1,8}(?P<device>\d{1,4})(?: \[(?P<bus>[0-9a-fx:.]{1,16})\])?"
 )

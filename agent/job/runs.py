@@ -1,14 +1,14 @@
 """Several jobs in the files: a restart in one log, or the log of another job in the folder.
 
 A process that takes a GPU which another process of the files had is of a later job, where the earlier one had ended:
-by lines that end a job, or by times that do not overlap. Attempts of torchrun are jobs by the name of their folder.
+by lines that end a job, or by times that do not overlap. Attempts of torchrun are jobs by the name of their folder, or
+by the line in which its agent announces the next one.
 Logs of different hosts that have the same rank of a whole job, or numbers of two jobs of Slurm in their names, are of
 jobs that may have run at the same time.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from itertools import combinations, pairwise
 from typing import NamedTuple
@@ -16,18 +16,20 @@ from typing import NamedTuple
 from agent.job.evidence import Evidence
 from agent.job.lines import WHOLE, Part
 from agent.job.ranks import Process
+from probes.text import lazy_pattern
 
 MOST_RUNS = 8
 _MOST_CONCURRENT = 64
 _APART = 60.0  # seconds between the time-outs of two jobs
-_SLURM = re.compile(r"(?:^|[/_.-])slurm[-_](\d{1,12}(?:_\d{1,9})?)(?!\d)")
-_ATTEMPT = re.compile(r"(?:^|/)attempt_(\d{1,6})/")
+_SLURM = lazy_pattern(r"(?:^|[/_.-])slurm[-_](\d{1,12}(?:_\d{1,9})?)(?!\d)")
+_ATTEMPT = lazy_pattern(r"(?:^|/)attempt_(\d{1,6})/")
 
 
 class Run(NamedTuple):
     """One job of the files."""
 
     parts: dict[str, Part | None]  # by log; None: nothing in it is of this job
+    is_attempt: bool = False  # of one job, which its launcher starts again
 
 
 class _Group:
@@ -66,7 +68,7 @@ def find_runs(evidence: Evidence) -> list[Run]:
         else:
             own.append(group)
     if len(runs) < 2:
-        return _find_by_timeouts(evidence)
+        return _find_by_restarts(evidence) or _find_by_timeouts(evidence)
     return _make_runs(evidence, runs)
 
 
@@ -103,6 +105,23 @@ def _join_files(count: int, ties: list[list[int]]) -> list[int]:
         joined = {firsts[file] for file in files}
         firsts = [min(joined) if first in joined else first for first in firsts]
     return firsts
+
+
+def _find_by_restarts(evidence: Evidence) -> list[Run]:
+    """An agent of torchrun writes that it starts its processes again, and how many attempts are left."""
+    begins: dict[int, dict[int, int]] = defaultdict(dict)  # by file and attempts that are left
+    for event in evidence.events.values():
+        if event.row.id == "workers-restarted":
+            own, left = begins[event.line.file], int(event.groups["number"])
+            own[left] = min(event.line.number, own.get(left, event.line.number))
+    cuts = [[lines[left] for left in sorted(lines, reverse=True)] for lines in begins.values()]
+    if len({frozenset(lines) for lines in begins.values()}) != 1 or any(lines != sorted(lines) for lines in cuts):
+        return []  # there is none, or it is not known which attempts are the same
+    runs: list[dict[str, Part | None]] = [dict.fromkeys(evidence.names, WHOLE) for _ in (0, *cuts[0])]
+    for file, lines in zip(begins, cuts, strict=True):
+        for parts, (first, last) in zip(runs, pairwise([0, *lines, WHOLE.last]), strict=True):
+            parts[evidence.names[file]] = Part(first + 1, last)
+    return [Run(parts, True) for parts in runs]
 
 
 def _find_by_timeouts(evidence: Evidence) -> list[Run]:

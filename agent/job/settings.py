@@ -14,9 +14,10 @@ from agent.job.catalogue import FOLDER
 from agent.job.evidence import Evidence
 from agent.model.job_answer import JobSetting
 from agent.toml_file import read_toml
+from probes.text import lazy_pattern
 
 _MOST = 200
-_EVEN = re.compile(
+_EVEN = lazy_pattern(
     r"NCCL_(?:PROTO|ALGO|BUFFSIZE|NTHREADS|LL_\w+|LL128_\w+|IB_TC|IB_SL|NET\w*|TOPO_FILE|CHECK_\w+|CROSS_NIC|MAX_\w+|MIN_\w+|"
     r"P2P_\w+|IB_QPS_PER_CONNECTION|IB_SPLIT_DATA_ON_QPS|NVLS_ENABLE|COLLNET_ENABLE)"
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice, pairwise
@@ -10,7 +9,7 @@ from itertools import chain, islice, pairwise
 import msgspec
 
 from probes.compression import DamagedData, DecompressedReader
-from probes.text import to_plain_characters
+from probes.text import lazy_pattern, to_plain_characters
 
 _LINE_BYTES = 1 << 16
 LARGEST = 64 << 30  # bytes of one file
@@ -49,6 +48,26 @@ def split_lines(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
         yield last
 
 
+_HOLE = lazy_pattern(rb"\0{8,}")
+_CONTROL = bytes((*range(1, 9), 11, *range(14, 27), *range(28, 32), 127))
+_MOST_CONTROL = 100  # one of so many bytes
+
+
+def close_holes(chunk: bytes) -> bytes:
+    """Without runs of zeros, which a crash of the host leaves in a log, or one that is emptied while in use."""
+    return _HOLE.sub(b"", chunk).strip(b"\0")
+
+
+def is_text(head: bytes) -> bool:
+    """Whether bytes that had holes are a text, and no archive, program or file of weights.
+
+    >>> is_text(close_holes(b"step 1" + bytes(64) + b"step 2")), is_text(close_holes(b"\\x98\\0\\0" + b'{"a": 1}'))
+    (True, False)
+    """
+    control = len(head) - len(head.translate(None, _CONTROL))
+    return bool(head) and b"\0" not in head[:4096] and control <= len(head) // _MOST_CONTROL
+
+
 class _WrappedLine(msgspec.Struct, frozen=True):
     """A line of a log collector: of Docker's json-file driver, Fluent Bit, journalctl -o json, and the like."""
 
@@ -67,7 +86,7 @@ class _WrappedLine(msgspec.Struct, frozen=True):
         return f"{time} {text}" if time and text and _ISO.fullmatch(time) else text
 
 
-_ISO = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d)")
+_ISO = lazy_pattern(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d)")
 
 
 def is_wrapped(head: bytes) -> bool:
@@ -104,12 +123,12 @@ _WIDTHS = range(72, 401)  # of terminals
 _LEAST = 2  # lines that are cut, with different texts
 _DIGITS = b"0123456789"
 # What begins a line of its own: brackets of prefixes and times, quotes, tables, rules, a date, a traceback
-_BEGINS = re.compile(
+_BEGINS = lazy_pattern(
     rb"[\s\[(<>|`#*=+\-\"'~]|\d{4}[-/]|\d{1,7}: |[A-Z]\d{4,8} \d\d:|"
     rb"Traceback |\w[\w.-]{0,63}:\d{1,8}:\d{1,8} \[|\w{3} [ \d]\d |"
     rb"[\w.]{1,80}(?:Error|Exception|Warning)\b|(?:INFO|WARN|ERROR|DEBUG|NCCL|RCCL|srun|slurmstepd)\b"
 )
-_WORD = re.compile(rb"[A-Za-z_]{2,40}")
+_WORD = lazy_pattern(rb"[A-Za-z_]{2,40}")
 
 
 def read_sample(lines: Iterator[bytes], count: int) -> tuple[list[bytes], Iterator[bytes]]:
@@ -166,11 +185,11 @@ def join_records(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 _MOST_PARTS = 4  # of one record
-_RECORD = re.compile(rb"[\[(<]|\d{4}-\d\d-|Traceback |\w[\w.-]{0,63}:\d{1,8}:\d{1,8} \[")
+_RECORD = lazy_pattern(rb"[\[(<]|\d{4}-\d\d-|Traceback |\w[\w.-]{0,63}:\d{1,8}:\d{1,8} \[")
 
 
 _DUMP = b"got completion with error:"
-_WORDS = re.compile(rb"(?:[0-9a-f]{8} ){3}[0-9a-f]{8}(?=\s*$)")  # a row of them
+_WORDS = lazy_pattern(rb"(?:[0-9a-f]{8} ){3}[0-9a-f]{8}(?=\s*$)")  # a row of them
 
 
 def _is_dump(line: bytes) -> bool:

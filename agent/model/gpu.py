@@ -23,7 +23,7 @@ class Mig(msgspec.Struct, frozen=True, kw_only=True):
     """Multi-instance GPU."""
 
     current: Annotated[bool | None, equal("MIG mode")] = None
-    pending: Annotated[bool | None, equal("MIG mode after the next reset")] = None
+    pending: Annotated[bool | None, equal("MIG mode after the next reset", after="current")] = None
     instances: Annotated[list[str], free("use")] = []
 
 
@@ -108,7 +108,7 @@ class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
     power_limit_default_watts: Annotated[float | None, equal("default power limit", "W")] = None
     persistence: Annotated[bool | None, equal("persistence mode")] = None
     ecc: Annotated[bool | None, equal("ECC mode")] = None
-    ecc_pending: Annotated[bool | None, equal("ECC mode after the next reset")] = None  # after the next reset
+    ecc_pending: Annotated[bool | None, equal("ECC mode after the next reset", after="ecc")] = None
     uncorrectable_volatile: Annotated[int | None, free("counter")] = None  # ECC errors since the driver was loaded
     uncorrectable_aggregate: Annotated[int | None, free("counter")] = None  # in the life of the GPU
     sram_threshold_exceeded: Annotated[bool | None, free("state")] = None

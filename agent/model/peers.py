@@ -49,12 +49,16 @@ class PeerWord(msgspec.Struct, frozen=True):
     enough: int = 0  # whether numbers from this one on differ is only a note
     without: tuple[str, ...] = ()  # keys of a table that are not compared
     reason: str = ""  # of `free`
+    after: str = ""  # the field beside it with the value now, which this one has after a reset
     prefix: str = ""  # title of the prefix lengths of addresses, which are equal
 
 
-def equal(title: str, unit: str = "", *, without: tuple[str, ...] = ()) -> PeerWord:
-    """Of parts of one product: a minority with another value is a warning. `without`: keys that may differ."""
-    return PeerWord("equal", title, unit, without=without)
+def equal(title: str, unit: str = "", *, without: tuple[str, ...] = (), after: str = "") -> PeerWord:
+    """Of parts of one product: a minority with another value is a warning. `without`: keys that may differ.
+
+    `after`: the field with the value that a reset replaces by this one: where they are alike, one of them is reported.
+    """
+    return PeerWord("equal", title, unit, without=without, after=after)
 
 
 def setting(title: str, unit: str = "", *, enough: int = 0) -> PeerWord:

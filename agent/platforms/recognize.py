@@ -164,11 +164,21 @@ def _match_devices(node: Node, rows: Sequence[PciFunction]) -> tuple[str | None,
         partial = partial or _is_superchip_incomplete(node, rows, fingerprint.per_cpu)
         if (of_kind not in fingerprint.counts and not partial) or of_kind != sum(gpus.values()):
             continue
-        if fingerprint.switches is not None and switches not in fingerprint.switches:
+        if not _have_switches(fingerprint, switches) and not _lost_switches(fingerprint, switches, node, rows):
             continue
         if fingerprint.arch is None or node.arch in (None, fingerprint.arch):
             return fingerprint.profile, counts_text
     return None, counts_text
+
+
+def _have_switches(fingerprint: _Fingerprint, switches: int) -> bool:
+    return fingerprint.switches is None or switches in fingerprint.switches
+
+
+def _lost_switches(fingerprint: _Fingerprint, switches: int, node: Node, rows: Sequence[PciFunction]) -> bool:
+    """Whether one NVSwitch of a board is missing: on bare metal none has fewer. hwloc lists 11 of a DGX-2's twelve."""
+    lost = 0 < switches == min(fingerprint.switches or (0,)) - 1 and fingerprint.counts == _TO_8
+    return lost and _are_below_switches(node, rows)
 
 
 def _are_below_switches(node: Node, rows: Sequence[PciFunction]) -> bool:

@@ -131,6 +131,7 @@ def _may_have_rdma(netdev: Netdev) -> bool:
         len(module.lanes) > 1
         or (module.identifier or "").startswith(_FAST_MODULES)
         or any(lane.flags for lane in module.lanes)  # SFP28 calls itself SFP
+        or bool(module.flags)
     )
     return netdev.bond is None and (netdev.qos is not None or has_link or has_module)
 
@@ -254,6 +255,9 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
     if _is_arrangement(rule, again):
         yield from _tell_arrangement(rule, again, open_reasons)
         return
+    if down := _find_all_down(assumed, rule, again):
+        yield from _tell_arrangement(rule, down, open_reasons, "all-rails")
+        return
     if not any(isinstance(answer, Fail) for answer in again):
         for second in _find_second_port(assumed, rule):
             if why := _find_open_reason(second, open_reasons):
@@ -367,6 +371,20 @@ def _is_arrangement(rule: Rule, answers: Sequence[Pass | Fail]) -> bool:
     return rule.name in _CHOSEN or (len(wrong) >= _ENOUGH and changes in (1, len(wrong) - 1))
 
 
+def _find_all_down(assumed: RuleContext, rule: Rule, answers: Sequence[Pass | Fail]) -> list[Fail]:
+    """What the rule finds of each port by itself where none of several has a link: the network is down, or none of them
+    is cabled. None where something states which, or where one has a link."""
+    layer = _LAYERS.get(rule.name)
+    ports = [(nic, port) for nic in assumed.topology.nics for port in nic.ports if port.link_layer == layer]
+    if len(ports) < _PAIR or any(port.state in ("ACTIVE", None) for _, port in ports):
+        return []
+    if any(isinstance(answer, Pass) or _is_certain_of_node(assumed, answer) for answer in answers):
+        return []
+    single = ([replace(nic, ports=[port])] for nic, port in ports)
+    alone = (replace(assumed, topology=replace(assumed.topology, nics=nics)) for nics in single)
+    return [answer for one in alone for answer in rule.check(one) if isinstance(answer, Fail)]
+
+
 def _is_beside_rails(assumed: RuleContext, rule: Rule, fault: Fail, answers: Sequence[Pass | Fail]) -> bool:
     """Whether the ports that are down, or have another speed, stand before or after as many as a board has rails: NICs
     for storage and management are numbered so, and ports without a cable."""
@@ -379,19 +397,24 @@ def _is_beside_rails(assumed: RuleContext, rule: Rule, fault: Fail, answers: Seq
     return sum(a != b for a, b in pairwise(wrong)) == 1 and wrong.count(False) in _RAILS
 
 
-def _tell_arrangement(rule: Rule, answers: Sequence[Pass | Fail], open_reasons: Mapping[str, Reason]) -> Iterator[Fail]:
-    """One note of ports in two halves: nothing is known to be wrong, and an operator who expects all up sees it."""
+def _tell_arrangement(
+    rule: Rule, answers: Sequence[Pass | Fail], open_reasons: Mapping[str, Reason], situation: str | None = None
+) -> Iterator[Fail]:
+    """One note of ports in two halves, or of all: nothing is known to be wrong, and who expects them up sees it."""
     faults = [answer for answer in answers if isinstance(answer, Fail) and answer.subject.startswith(_OF_NICS)]
     why = next((reason for fault in faults if (reason := _find_open_reason(fault, open_reasons))), None)
     if rule.name not in _LINKS or why is None or not faults:
         return
     ports = sum(answer.subject.startswith(_OF_NICS) for answer in answers)
+    is_all = situation is not None
+    others = "none of the ports that are listed has one" if is_all else "the others have one"
     yield replace(
         faults[0],
         subject="node",
-        label=f"{len(faults)} of {ports} ports",
-        summary=f"no link on {join_labels([fault.label for fault in faults])}; the others have one",
-        impact=f"{len(faults)} of {ports} ports carry nothing.",
+        label="all ports" if is_all else f"{len(faults)} of {ports} ports",
+        summary=f"no link on {join_labels([fault.label for fault in faults])}; {others}",
+        situation=situation if situation is not None else faults[0].situation,
+        impact="No port carries anything." if is_all else f"{len(faults)} of {ports} ports carry nothing.",
         evidence=tuple(row for fault in faults for row in fault.evidence[:1])[:_SHOWN],
         severity="info",
         confidence="low",

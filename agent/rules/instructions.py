@@ -46,7 +46,7 @@ _FOUND = {  # `Fail.values`
     "TRAFFIC_CLASS": "4 * DSCP + 2 of a lossless DSCP", "RAIL_MTU": "what the others have", "ACS_PORTS": "the ports",
     "LINK_TYPE": "1 (InfiniBand) or 2 (Ethernet)", "LEVEL": "the distance", "CNP_DSCP": "the DSCP of the others",
     "UNIT": "its unit", "RANK_IP": "that of the rank table", "SLURM_NODE": "its name", "REPORTER": "its name",
-    "COMMANDS": "the outputs of its tools", "LOG_WORDS": "its words", "MEMDEV": "the device",
+    "RULE": "its rule", "COMMANDS": "the outputs of its tools", "LOG_WORDS": "its words", "MEMDEV": "the device",
 }  # fmt: skip
 _NO_NAMES = ("COMMANDS", "LOG_WORDS")  # whole commands, and what is within quotes
 _WITHOUT_VALUE = {**_OF_DEVICE, **_FOUND}

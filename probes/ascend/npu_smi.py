@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from probes.gpu.facts import Gpu, NvLink, PairCell, normal_address
+from probes.layout import list_cells
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, lazy_pattern, parse_digits
 
@@ -52,9 +53,8 @@ def parse_info(text: str) -> list[Gpu]:
     npus: list[Gpu] = []
     above: re.Match[str] | None = None
     has_physical = "Phy-ID" in text
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []
-        if "Process id" in line or len(npus) >= MOST_NPUS:
+    for cells in list_cells(text):
+        if any("Process id" in cell for cell in cells) or len(npus) >= MOST_NPUS:
             break
         place = next((number for number, cell in enumerate(cells) if _ADDRESS.fullmatch(cell)), None)
         if place is None:

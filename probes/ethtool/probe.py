@@ -18,7 +18,7 @@ from probes.host.interface import Absent, Host, ReadError
 from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
 from probes.netdev import probe as netdev
-from probes.netdev.shown_links import MOST_INTERFACES
+from probes.netdev.rtnetlink import MOST_INTERFACES
 from probes.probe import Reading
 from probes.rdma import sysfs as rdma_sysfs
 from probes.text import ParseError, lazy_pattern

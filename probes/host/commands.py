@@ -72,7 +72,8 @@ CLASSES = {
 # Never run by us; their outputs are read where a recorded source holds them.
 NVIDIA_SMI_SAVED = (("nvidia-smi", "--query-gpu"),)  # any --query-gpu=... with any format
 NVIDIA_SMI_TABLE = (("nvidia-smi",),)  # without options: known by what it holds, as people give that name to others
-RDMA_SAVED = (("ibv_devinfo",), ("rdma", "link", "show"), ("ibdev2netdev", "-v"), ("ibv_devices",))
+IBV_DEVICES = ("ibv_devices",)
+RDMA_SAVED = (("ibv_devinfo",), ("rdma", "link", "show"), ("ibdev2netdev", "-v"), IBV_DEVICES)
 RDMA_GUIDS = (
     ("ibv_devices",),
     ("ibstat",),
@@ -225,6 +226,7 @@ TOOL_ERRORS_SAVED = tuple(
             "ofed-driver",
             "rdma-shared-dp",
             "sharp",
+            "verbs",
         ),
         *(
             "ip",
@@ -239,7 +241,9 @@ TOOL_ERRORS_SAVED = tuple(
 )
 LDD = ("ldd",)
 CHECKS = ("health", "checks")  # results of checks of any tool: a table, or a line each
+COUNTERS = ("counters", "of", "ports")  # of errors, of several moments, whatever tool prints them
 COUNTS = ("counts", "of", "devices")  # of uncorrected errors, whatever tool prints them
+OWN_REPORT = ("fabricscope", "scan")  # what it printed before
 SHEET = ("table", "of", "devices")  # that people or scripts keep: a row per host or device
 NCCL_SETTINGS = ("NCCL", "settings")  # which the library states in its log, wherever the lines stand
 PODS, STATED = ("kubectl", "get", "pods"), ("sentences", "of", "tools")  # which are read wherever they stand
@@ -262,7 +266,7 @@ TOOL_REPORTS_SAVED = (
     + (ROUTES, MLXCONFIG, CMA_MODE, FLINT, OPA_PORTS, UFM_EVENTS, INTERFACE_LOG, QDISC)
     + TOOL_ERRORS_SAVED
     + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, LDD, CHECKS, SHEET)
-    + (COUNTS, C2C_LINKS, AMD_LINKS, DCGM_SAMPLES)
+    + (COUNTERS, COUNTS, OWN_REPORT, C2C_LINKS, AMD_LINKS, DCGM_SAMPLES)
 )
 NEURON_SAVED = (
     *NEURON,

@@ -14,6 +14,7 @@ from typing import BinaryIO, Protocol, overload
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Denied, Failed, ReadError
 
 LINKS_LIMIT = 40  # as Linux's own path walk: more is a loop
+TOP_FILES_LIMIT = 1000  # of one folder, where outputs of commands may be saved
 DEPTH = 2  # how far above a path a directory is looked for to which the way is known
 # Files that act on a device when they are read, by name. No probe asks for one; no live host or folder answers.
 NEVER_READ: Mapping[str, str] = {
@@ -224,6 +225,15 @@ def is_directory(files: Files, path: str) -> bool:
     except ReadError:
         return False
     return True
+
+
+def list_top_files(files: Files) -> list[str]:
+    """The names of files at the top, where people save outputs of commands."""
+    try:
+        names = files.listdir("/")
+    except ReadError:
+        return []
+    return [name for name in names[:TOP_FILES_LIMIT] if is_file(files, f"/{name}")]
 
 
 def is_file(files: Files, path: str) -> bool:

@@ -15,7 +15,6 @@ from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVE
 from probes.host.interface import Absent, Denied, Failed, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import AFTER_RESET, KernelLogFacts, LogEvent
-from probes.kernel.log_files import group_logs, is_of_earlier_boot, is_rotated, list_log_files, read_log_file
 from probes.probe import Reading
 from probes.text import lazy_pattern
 
@@ -118,10 +117,14 @@ def _others(host: Host, reader: HostReader) -> Iterator[tuple[str, str]]:
     for argv in KERNEL_LOG if host.live else (*KERNEL_LOG, *KERNEL_LOG_SAVED):
         if (host.live or host.has_output(*argv)) and (text := (reader.output(*argv) or "").strip()):
             yield " ".join(argv), text
-    for path in () if host.live else SAVED_FILES:
+    if host.live:
+        return
+    for path in SAVED_FILES:
         if saved := reader.text(path, 1 << 20):
             yield path, saved
-    for paths in () if host.live else list_log_files(host).values():
+    from probes.kernel.log_files import is_rotated, list_log_files, read_log_file  # lazy: of saved logs alone
+
+    for paths in list_log_files(host).values():
         if not is_rotated(paths[-1]) and (saved := read_log_file(host, reader, paths[-1])):
             from probes.kernel.log_lines import split_boots
 
@@ -140,6 +143,8 @@ def _read_other_logs(
 
     One fault is often in two logs: it counts once, by the log with the boot's number.
     """
+    from probes.kernel.log_files import group_logs, is_of_earlier_boot, list_log_files, read_log_file
+
     files, saved = list_log_files(host), host.saved_arguments(*ROTATED_LOG)
     outputs = (*KERNEL_LOG, *KERNEL_LOG_SAVED, *KERNEL_LOG_EARLIER)
     if not (files or saved or any(host.has_output(*argv) for argv in outputs)):

@@ -54,10 +54,6 @@ _WITHIN = lazy_pattern(  # what only a driver writes, wherever in a line a log c
     r"\bS?Xid \(PCI:[0-9a-fA-F]|\bNVRM: (?:GPU|The NVIDIA|BAR\d) |\bNVRM:? (?:GPU\d{1,4} )?_?[a-z]\w{2,80}: "
     r"|\bpcieport [0-9a-f]{4,8}:[0-9a-f:.]{5,7}: (?:AER|DPC|PCIe)"
 )
-_DRIVER_WITHIN = lazy_pattern(  # a driver and its device, behind whatever a log collector or a bullet puts before them
-    rf"(?<![\w./-])(?:{DRIVERS}) (?:[0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]|hl\d{{1,3}})(?: \S{{1,40}})?: "
-    r"|\[drm:\w{3,60} \[amdgpu\]\] "
-)
 _BEHIND = lazy_pattern(
     r"(?:\\n)?\"(?:[,}\]]| \w{1,20}=).*|\\n\"$|(?<![ \t|`])[ \t|`]+$"
 )  # the rest of a record of JSON or of a table's row
@@ -67,13 +63,19 @@ _UNDATED_WORDS = (  # what a log without times (dmesg -t) has of its own
     rf"|\b(?:pci|{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:"
 )
 _UNDATED = lazy_pattern(_UNDATED_WORDS)
-_KERNEL_WORDS = (  # which no program writes
-    r"INFO: task \S{1,40}:\d{1,10} blocked for more than|EDAC MC\d|nfs: server \S{1,255} not responding|libceph: "
-    r"|L(?:ustre|Net)(?:Error)?: |nvme nvme\d{1,5}: |\S{1,15}: \(slave \S{1,32}\): |neighbour: |nf_conntrack: "
+_KERNEL_SENTENCES = (  # which no program writes
+    r"INFO: task \S{1,40}:\d{1,10} blocked for more than|EDAC MC\d|Kernel panic - not syncing: |(?:watchdog: )?BUG: (?:"
+    r"soft lockup|kernel NULL pointer|unable to handle)|(?:rcu: )?INFO: rcu_\w{1,40} (?:self-)?detected|mce: \[Hardware"
+    r"|\{\d{1,10}\}\[Hardware Error\]|Memory failure: 0x|(?:Memory cgroup o|O)ut of memory: Kill"
+)
+_KERNEL_WORDS = (  # the same, and how a line begins that none begins with
+    rf"{_KERNEL_SENTENCES}|nfs: server \S{{1,255}} not responding|libceph: |L(?:ustre|Net)(?:Error)?: "
+    r"|nvme nvme\d{1,5}: |\S{1,15}: \(slave \S{1,32}\): |neighbour: |nf_conntrack: "
     r"|(?:scsi host\d{1,5}: )?(?:ib_srp|iser|rpcrdma|svcrdma): |\[qed[er]?_\w{1,60}:\d{1,5}(?:\([\w-]{0,32}\))?\]"
-    r"|Kernel panic - not syncing: |(?:watchdog: )?BUG: (?:soft lockup|kernel NULL pointer|unable to handle)|(?:rcu: )?"
-    r"INFO: rcu_\w{1,40} (?:self-)?detected|mce: \[Hardware|\{\d{1,10}\}\[Hardware Error\]|Memory failure: 0x"
-    r"|(?:Memory cgroup o|O)ut of memory: Kill"
+)
+_DRIVER_WITHIN = lazy_pattern(  # what the kernel wrote, behind whatever a log collector or a bullet puts before it
+    rf"(?<![\w./-])(?:{DRIVERS}) (?:[0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]|hl\d{{1,3}})(?: \S{{1,40}})?: "
+    rf"|\[drm:\w{{3,60}} \[amdgpu\]\] |(?<![\w./-])(?:{_KERNEL_SENTENCES})"
 )
 _OF_KERNEL = lazy_pattern(_KERNEL_WORDS)
 _NAMED_WITHIN = lazy_pattern(

@@ -56,7 +56,8 @@ FAILS = lazy_pattern(
 _HARMLESS = lazy_pattern(
     r"\b(?:no|0|without(?: any)?) (?:\w+ )?(?:errors?|failures?)\b|\berrors?(?: count)?[:= ] ?0\b|\berr(?:or)?\(0\)"
     r"|\bfailover\b|\bstatus:? (?:0x0+\b|success|ok)\b|\b(?:enabl|disabl|support|register)\w{1,4}\b.{0,40}\berror\b"
-    r"|\bsuccess(?:ful|fully)?\b|\brecovered\b|\brecovery (?:succeeded|successful)\b|\btimeout (?:of )?\d+ ?m?s\b",
+    r"|\bsuccess(?:ful|fully)?\b|\brecovered\b|\brecovery (?:succeeded|successful)\b|\btimeout (?:of )?\d+ ?m?s\b"
+    r"|\btrying to continue\b",
     re.IGNORECASE,
 )
 # Whole sentences that read as a failure and are none, or belong to a record that is read elsewhere

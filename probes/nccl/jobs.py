@@ -172,6 +172,8 @@ SECONDS = 4.0
 PROCESSES_LIMIT = 8192
 ENVIRONMENTS_LIMIT = 64
 KERNEL_THREADS = "/proc/2/task/2/children"
+# How modules are called of which one drives the devices of a job: of accelerators, of a virtual one, of RDMA
+_DRIVERS = ("nvidia", "amdgpu", "habanalabs", "neuron", "drv_", "dxgkrnl", "ib_core")
 
 
 class NcclJob(NamedTuple):
@@ -204,6 +206,8 @@ def find_jobs(host: Host) -> Jobs:
         return Jobs(hidden=why.reason)
     if not pids or not (host.live or host.kind == "capture"):
         return Jobs(hidden="the source holds no processes")
+    if not _has_driver(host):
+        return Jobs()
     kernel = frozenset((_text(host, KERNEL_THREADS) or "").split()) | {"2"}
     until, denied, jobs = time.monotonic() + SECONDS, False, list[NcclJob]()
     for number, pid in enumerate(pid for pid in pids if pid not in kernel):
@@ -221,6 +225,14 @@ def find_jobs(host: Host) -> Jobs:
             jobs.append(job)
     hidden = "some processes may be looked into by root only, with CAP_SYS_PTRACE"
     return Jobs(tuple(jobs), hidden if denied else None)
+
+
+def _has_driver(host: Host) -> bool:
+    """Whether jobs may have devices here: else maps of all processes would be read for nothing, a tenth of a scan."""
+    try:
+        return any(name.startswith(_DRIVERS) for name in host.listdir("/sys/module"))
+    except ReadError:
+        return True
 
 
 def _job(host: Host, pid: str, mapped: Mapped, ask: bool) -> NcclJob | None:

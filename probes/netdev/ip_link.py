@@ -11,10 +11,9 @@ import re
 from contextlib import suppress
 
 from probes.host_reader import HostReader
-from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
+from probes.netdev.rtnetlink import ADMIN_UP, LOOPBACK, NetlinkLink
 from probes.text import ParseError, first_line, lazy_pattern, parse_digits
 
-LOOPBACK = 772  # ARPHRD_LOOPBACK
 _IFCONFIG = ("ifconfig",)
 _EXPORTER = ("node_exporter",)
 SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"), ("ip", "link"), _IFCONFIG, _EXPORTER)

@@ -13,9 +13,7 @@ from probes.host_reader import SLEEPING, HostReader, as_text
 from probes.named_tuple import NamedTuple
 from probes.netdev import rtnetlink
 from probes.netdev import sysfs as sysfs
-from probes.netdev.ip_link import LOOPBACK
-from probes.netdev.rtnetlink import NetlinkLink
-from probes.netdev.shown_links import shown_links
+from probes.netdev.rtnetlink import LOOPBACK, NetlinkLink
 from probes.probe import Reading
 from probes.text import ParseError, natural
 
@@ -85,6 +83,8 @@ def read(host: Host) -> Reading:
     try:
         links = _links(reader)
     except ReadError as why:
+        from probes.netdev.shown_links import shown_links  # lazy: a kernel answers on a live host
+
         folders = sysfs.folders(reader)
         printed = shown_links(reader)
         if not folders and not printed:

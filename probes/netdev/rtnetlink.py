@@ -20,6 +20,8 @@ from probes.netlink import (
 from probes.text import ParseError
 
 ADMIN_UP = 0x1  # IFF_UP
+LOOPBACK = 772  # ARPHRD_LOOPBACK
+MOST_INTERFACES = 256  # that are asked for more than their link
 OPERSTATES = ("unknown", "notpresent", "down", "lowerlayerdown", "testing", "dormant", "up")
 BOND_MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 BOND_HASHES = ("layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac")

@@ -11,11 +11,10 @@ from contextlib import suppress
 from probes.host.commands import LLDP, LLDP_SAVED, OF_INTERFACE
 from probes.host_reader import HostReader
 from probes.netdev import sysfs
-from probes.netdev.ip_link import LOOPBACK, saved_links
-from probes.netdev.rtnetlink import NetlinkLink
+from probes.netdev.ip_link import saved_links
+from probes.netdev.rtnetlink import LOOPBACK, MOST_INTERFACES, NetlinkLink
 from probes.text import PCI_ADDRESS, ParseError, lazy_pattern
 
-MOST_INTERFACES = 256
 _NAME = lazy_pattern(r"[A-Za-z0-9_.:-]{1,15}")
 _BUS_INFO = lazy_pattern(rf"^bus-info:[ \t]*({PCI_ADDRESS})[ \t]*\r?$", re.MULTILINE)
 _DRIVER = lazy_pattern(r"^driver:[ \t]*(\S[^\r\n]{0,39}?)[ \t]*\r?$", re.MULTILINE)

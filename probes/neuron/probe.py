@@ -13,6 +13,7 @@ from typing import Any
 from probes.gpu.facts import Gpu, GpuFacts, NvLink, PairCell, normal_address
 from probes.host.commands import NEURON, NEURON_SAVED
 from probes.host.interface import Absent, Failed, Host
+from probes.layout import list_cells
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.text import ParseError, lazy_pattern, parse_digits
@@ -108,7 +109,7 @@ def _is_number(value: Any) -> bool:
 
 def _parse_table(text: str) -> list[_Device]:
     """Columns are named on two lines: NEURON above DEVICE."""
-    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines() if "|" in line]
+    rows = list_cells(text)
     if len(rows) < 2:
         return []
     names = [f"{above} {below}".strip() for above, below in zip(rows[0], rows[1], strict=False)]

@@ -13,7 +13,7 @@ from probes.host.interface import Absent, Denied, Host, ReadError
 from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
 from probes.netdev import probe as netdev
-from probes.netdev.shown_links import MOST_INTERFACES
+from probes.netdev.rtnetlink import MOST_INTERFACES
 from probes.netdev.sysfs import PCI
 from probes.optics.facts import ModuleReading
 from probes.probe import Reading

@@ -17,10 +17,10 @@ from probes.text import lazy_pattern
 from probes.visible_interfaces import interfaces
 
 _CODE = lazy_pattern(r"0x([0-9a-fA-F]{2})\b")
-_DBM = lazy_pattern(r"(-?[0-9]{1,4}\.[0-9]{1,4}|-inf) dBm")
+_DBM = lazy_pattern(r"(-?[0-9]{1,4}\.[0-9]{1,4}|-inf) ?dBm")
 _STANDARD = lazy_pattern(r"100G Base-([A-Z]{2}4)\b")
 _NUMBER = lazy_pattern(r"-?[0-9]{1,6}(?:\.[0-9]{1,6})?")
-_LANE = lazy_pattern(r"\(Chan(?:nel)? ([0-8])\)")
+_LANE = lazy_pattern(r"\(?(?:[Cc]h(?:an(?:nel)?)?|[Ll]ane)[ #.]?([0-8])\b")
 _SIGNALS = {
     "Rx loss of signal": "rx_los",
     "Tx loss of signal": "tx_los",
@@ -42,10 +42,10 @@ _STATES = {
 }
 _WHAT = (  # how lines begin -> what they show; the first that fits
     (
-        r"(?:Laser )?rx power|Rcvr signal avg optical power|Receiver signal (?:average )?(?:OMA|optical power)",
+        r"(?:Laser )?rx[ _]power|Rcvr signal avg optical power|Receiver signal (?:average )?(?:OMA|optical power)",
         "rx_power",
     ),
-    (r"Laser output power|Transmit avg optical power|Laser tx power|Tx power", "tx_power"),
+    (r"Laser output power|Transmit avg optical power|Laser tx power|Tx[ _]power", "tx_power"),
     (r"Laser (?:tx )?bias(?: current)?|Tx bias", "tx_bias"),
     (r"Module temperature", "temperature"),
     (r"Module (?:supply )?voltage", "voltage"),
@@ -56,7 +56,7 @@ _UNITS = {"rx_power": "dbm", "tx_power": "dbm", "tx_bias": "ma", "temperature": 
 
 
 def parse(text: str) -> ModuleReading | None:
-    r"""The module; None for a text that names no kind of module.
+    r"""The module; None for a text that neither names its kind nor has what it measures: an excerpt has that alone.
 
     >>> said = parse("Identifier : 0x03 (SFP)\nVendor PN : UDC-2\nModule temperature : 36.75 degrees C\n")
     >>> said.identifier, said.part, said.temperature_c
@@ -67,7 +67,8 @@ def parse(text: str) -> ModuleReading | None:
     values = dict(reversed(every))  # of a key that comes twice, the first
     code = _CODE.search(values.get("Identifier", ""))
     if not code:
-        return None
+        measured = _add_measurements(ModuleReading(media="unknown"), every, lanes_are_flagged=False)
+        return measured if measured.lanes or measured.flags else None
     media = _media([value for _, value in every], values)
     state = next((word for key, word in _STATES.items() if key in values.get("Module State", "")), None)
     length = values.get("Length (Copper or Active cable)") or values.get("Cable assembly length")

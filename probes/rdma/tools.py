@@ -20,15 +20,19 @@ from probes.rdma.ibstat import parse_ibstat, parse_ibstatus
 from probes.rdma.ibv_devinfo import parse_ibv_devices, parse_ibv_devinfo
 from probes.rdma.normalize import ParsedTool
 from probes.rdma.ofed_scripts import parse_ibdev2netdev, parse_show_gids
-from probes.text import ParseError, lazy_pattern
+from probes.text import RDMA_DEVICE, ParseError, lazy_pattern
 
 _LINK = lazy_pattern(
     rf"(?:link|[0-9]{{1,4}}/[0-9]{{1,4}}:)\s{{1,80}}(?P<name>{normalize.NAME})/(?P<port>[0-9]{{1,4}}):?(?:\s(?P<rest>.*))?"
+    rf"|(?:(?:CA|HCA|device|port)\s)?'?(?P<named>{RDMA_DEVICE})'?(?:/| port |:)"
+    r"(?P<number>[0-9]{1,3})[:,]?\s(?P<stated>.*)"
 )
+_SEPARATORS = lazy_pattern(r"[,;=]|: ")  # as a person or a script writes the same words
 _PORT = Layout(
     {
         "state": Field("state", normalize.state),
         "physical_state": Field("phys_state", normalize.physical_state),
+        "phys_state": Field("phys_state", normalize.physical_state),
         "lid": Field("lid", normalize.number),
         "sm_lid": Field("sm_lid", normalize.number),
         "netdev": Field("netdevs", lambda name: (name,)),
@@ -68,7 +72,8 @@ def _links(text: str) -> list[tuple[str, int, list[str]]]:
     for line in text.splitlines():
         bare = line.strip()
         if match := _LINK.fullmatch(bare):
-            links.append((match["name"], int(match["port"]), (match["rest"] or "").split()))
+            name, port = match["name"] or match["named"], match["port"] or match["number"]
+            links.append((name, int(port), _SEPARATORS.sub(" ", match["rest"] or match["stated"] or "").split()))
         elif is_open:
             links[-1][2].extend(bare.split())
         is_open = bool(bare and links) and (match is not None or is_open)

@@ -28,7 +28,6 @@ from probes.host.commands import (
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import LogEvent
-from probes.kernel.log_files import FOLDER
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.system.limits import CGROUPS, UNIT_FOLDERS
@@ -203,6 +202,8 @@ def _may_hold_logs(host: Host) -> bool:
         host.saved_arguments(*argv) for argv in (SERVICE_LOG, *OF_SERVICE)
     ):
         return True
+    from probes.kernel.log_files import FOLDER
+
     try:
         return bool(host.listdir(FOLDER))
     except ReadError as why:

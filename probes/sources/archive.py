@@ -314,7 +314,7 @@ def load(path: str) -> MemoryFiles | None:
                 raise stream.bad(f"is refused: it holds more than {ENTRIES_LIMIT:,} files")
             if size > KEPT_LIMIT_BYTES:
                 raise stream.bad(f"is refused: it holds more than {KEPT_LIMIT_BYTES >> 20} MiB")
-        return files
+        return files if entries or stream.compressed else None  # zeros alone: of a log that a crash cut short
 
 
 def _node(files: MemoryFiles, member: Member) -> Node:

@@ -19,8 +19,13 @@ _MOST_VALUES = 200_000  # of a document that are looked at
 _LIMIT_CHARACTERS = 8 << 20
 _MOST_JSON = 20_000  # values, such as lines of a journal
 _MOST_MISSES, _IDENTIFIED = 50, 50  # values that are none; values of which it is known whether a tool prints them
-_JSON_BEGIN = lazy_pattern(r"^[ \t]*[\[{](?=[ \t]*(?:[\"{\[]|$))", re.MULTILINE)
-_OF_A_RUN = lazy_pattern(r'"stdout(?:_lines)?" ?: ?["\[]')  # no tool prints its own output so
+_JSON_BEGIN = lazy_pattern(r"(?:^[ \t]*|(?<==> ))[\[{](?=[ \t]*(?:[\"{\[]|$))", re.MULTILINE)
+_OF_A_RUN = lazy_pattern(r'"(?:stdout(?:_lines)?" ?: ?["\[]|msg" ?: ?\[)')  # no tool prints its own output so
+_ESCAPED = lazy_pattern(  # a string with lines in it
+    r"^(?:[\w.-]{1,40}[:=(] ?)?b?[\"'](?:(?:[^\n\\]|\\[^n\n]){0,400}\\n){2}", re.MULTILINE
+)
+_ESCAPE = lazy_pattern(r"\\(u[0-9a-f]{4}|[\\\"'nrt])")
+_ESCAPES = {"n": "\n", "r": "", "t": "\t"}
 _TAGS = lazy_pattern(r"</(?:pre|code|span|div|p|td|tr|table|li|body|html)>|<br ?/?>")
 _PRE_BREAK = lazy_pattern(r"<br ?/?>|</(?:p|div|tr|li|pre|h\d|table|ul|ol)>")
 _TAG = lazy_pattern(  # of HTML alone: tools print <inactive> and <unknown>
@@ -61,8 +66,31 @@ def extract_text(text: str, is_output: Callable[[str], bool]) -> str | None:
         return _strip_tags(text) if is_page else html.unescape(text)
     if _JSON_BEGIN.search(text):
         return _replace_json(text, is_output)
+    if "\\n" in text and _ESCAPED.search(text):
+        bare = _read_escapes(text)
+        return extract_text(bare, is_output) or bare
     heading = start.partition("\n")[0]
     return _read_table(text) if ("__name__" in heading or "{" in heading) and not is_output(text) else None
+
+
+def _read_escapes(text: str) -> str:
+    r"""The text with the strings of a program, of JSON or YAML in it as they print, without their quotation marks.
+
+    >>> _read_escapes('out: "a\\n\\tb\\nc\\n"\nend\n').splitlines()
+    ['a', '\tb', 'c', '', 'end']
+    """
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if match := _ESCAPED.match(line):
+            quote = min((at for sign in "\"'" if (at := line.find(sign)) >= 0), default=match.end())
+            bare = line[quote + 1 :].rstrip().removesuffix(line[quote])
+            lines[number] = _ESCAPE.sub(_read_escape, bare)
+    return "\n".join(lines) + "\n"
+
+
+def _read_escape(match: re.Match[str]) -> str:
+    sign = match[1]
+    return chr(int(sign[1:], 16)) if sign[0] == "u" else _ESCAPES.get(sign, sign)
 
 
 def _replace_json(text: str, is_output: Callable[[str], bool]) -> str | None:
@@ -85,7 +113,8 @@ def _replace_json(text: str, is_output: Callable[[str], bool]) -> str | None:
         is_known = tried <= _IDENTIFIED and not _OF_A_RUN.search(own) and is_output(own.strip())
         lines = [] if is_known else list(_list_texts(value))
         if lines:
-            parts += [text[at : match.start()], "".join(f"{line}\n" for line in lines)]
+            before = text[at : match.start()]
+            parts += [before, "\n" * before.endswith("=> "), *(f"{line}\n" for line in lines)]
             at, is_new = end + (text[end : end + 1] in (",", "\n")), True  # of a list that is cut
     if not is_new:
         return None

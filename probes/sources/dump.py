@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from itertools import chain
 
 from probes.compression import DamagedData, decompress
 from probes.host.commands import (
@@ -15,6 +15,7 @@ from probes.host.commands import (
     NVIDIA_SMI_TABLE,
     OF_INTERFACE,
     OF_SERVICE,
+    OWN_REPORT,
     REPEATED,
     ROTATED_LOG,
     SAVED,
@@ -24,7 +25,7 @@ from probes.host.commands import (
     SYSFS_SAVED,
     UNUSED_LOG,
 )
-from probes.host.files import Files, is_directory, is_file
+from probes.host.files import TOP_FILES_LIMIT, Files, is_directory, list_top_files
 from probes.host.interface import (
     FILTERED,
     LOG_LIMIT_BYTES,
@@ -41,6 +42,7 @@ from probes.sources.given import (
     GivenFile,
     cut_early_end,
     describe_command,
+    drop_cut_number,
     end_pasted_line,
     find_early_end,
     find_job_line,
@@ -67,7 +69,7 @@ _SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
 
 _PROMPT_LINES = 3  # before an output: a fence and a prompt
 HOSTS_SHOWN = 8  # of a folder of several
-FILES_LIMIT = 1000  # of one folder that are looked into
+LINES_OF = ", lines of "  # before the host in the name of its part of a log
 _OF_MACHINE = frozenset(
     (
         ".dockerenv",
@@ -89,19 +91,6 @@ _OF_MACHINE = frozenset(
 )  # at the top of a machine, where probes look
 
 
-class Outputs(Protocol):
-    """Saved outputs of any kind of source."""
-
-    def completed(self, argv: tuple[str, ...]) -> Completed:
-        """See Host.run."""
-
-    def holds(self, argv: tuple[str, ...]) -> bool:
-        """See Host.has_output."""
-
-    def arguments(self, argv: tuple[str, ...]) -> list[str]:
-        """See Host.saved_arguments."""
-
-
 (SYSFS,) = SYSFS_SAVED
 _IN_DOCUMENTS = (
     b"</",
@@ -112,6 +101,7 @@ _IN_DOCUMENTS = (
     b"&#",
     b"__name__",
     b'{"',
+    b"\\n",  # of a string with lines in it
     b"{\n",
     b"[\n",
 )  # of HTML, and of a table of metrics
@@ -160,7 +150,7 @@ class SavedOutputs:
         self._is_copied = named is None  # by a person, maybe with the prompt
         self._prefix = prefix  # of the names of files; those without it are left out
         if named is None:
-            named = {name.removeprefix(prefix): f"/{name}" for name in _file_names(files) if name.startswith(prefix)}
+            named = {name.removeprefix(prefix): f"/{name}" for name in list_top_files(files) if name.startswith(prefix)}
         self._paths = named
         names = list(self._paths)
         self._names: dict[tuple[str, ...], str | None] = {}
@@ -238,7 +228,7 @@ class SavedOutputs:
 
     def add_read(self, part: OutputPart) -> None:
         """An output that was read alone."""
-        self._alone_read[part.name] = part
+        self._alone_read[part.name.partition(LINES_OF)[0]] = part
 
     def refuse_prefixes(self, path: str, names: Iterable[str]) -> None:
         """Raises BadSource where the names begin with what each host's files begin with."""
@@ -344,6 +334,7 @@ class SavedOutputs:
         if name in self._pieces or name in self._contents:  # its last line counts, and whether more follow is open
             text = end_pasted_line(text)
         if why is not None:
+            text = drop_cut_number(text)
             self._not_whole[name] = self.cut_commands[" ".join(argv)] = why
         return text, why
 
@@ -380,7 +371,7 @@ class SavedOutputs:
     def _why_left_out(self, name: str) -> str:
         if is_directory(self._files, f"/{name}"):
             inner = self._files.below(f"/{name}")
-            holds = inner is not None and any(best_name(argv, _file_names(inner)) for argv in COMMANDS + SAVED)
+            holds = inner is not None and any(best_name(argv, list_top_files(inner)) for argv in COMMANDS + SAVED)
             return "is a folder of outputs, a source of its own" if holds else "is a folder"
         try:
             self._files.read(f"/{name}", 1)
@@ -388,7 +379,7 @@ class SavedOutputs:
             return "is a link to no file of this folder"
         except ReadError as error:
             return str(error).removeprefix(f"/{name}: ")
-        return f"only {FILES_LIMIT} files are looked into"
+        return f"only {TOP_FILES_LIMIT} files are looked into"
 
     def _account(self, shown: str, name: str) -> GivenFile:
         """What became of one output."""
@@ -464,6 +455,7 @@ class SavedOutputs:
         (name,) = [*self._pieces, *map(file_stem, self._paths)]
         alone = self._alone()
         alone._pieces[name] = OutputPiece(text, None)
+        alone._names = dict.fromkeys(chain.from_iterable(self._contents.values()), name)  # of a file of any name
         return alone
 
     def _shown(self, name: str) -> str:
@@ -568,7 +560,14 @@ class SavedOutputs:
         unwrapped = unwrap(start, holds_output)
         whole = identify_command(unwrapped, by_words=False)
         path = find_path(name) if whole in ((), (SYSFS,)) else None
+        own = start if whole == (OWN_REPORT,) else ""
+        if own:
+            from probes.tool_reports.own_report import leave_out_own  # lazy: few sources hold such a text
+
+            start = leave_out_own(start)
         pieces, unread = self._split(name, f"$ cat {path}\n{start}" if path else start, cut, bool(whole))
+        if own and pieces:
+            pieces[saved_name(OWN_REPORT)] = OutputPiece(own, None, place=f"{name}, line 1")
         if self._documents.get(name) is not None:
             pieces.pop(saved_name(REPEATED), None)  # a list of values is the document's own
         if not whole and not pieces:
@@ -608,6 +607,7 @@ class OutputPart(NamedTuple):
     is_used: bool = True  # False: another output of its command serves
     waited: int | None = None  # seconds since the command before it
     is_whole: bool = True  # False: a filter or an option left a part of the list
+    log_host: str | None = None  # the one that wrote all lines of it
 
     @property
     def is_log(self) -> bool:
@@ -626,17 +626,10 @@ class OutputPart(NamedTuple):
         same_host = self.prompt_host == first.prompt_host
         return is_behind and same_host and (self.prompt_host is not None or self.waited is not None)
 
-    def cut_out(self, name: str, text: str) -> OutputPart:
-        """The same with a part of its text."""
-        return self._replace(name=name, text=text, outputs=self.outputs.with_text(text))
-
-
-def _file_names(files: Files) -> list[str]:
-    try:
-        names = files.listdir("/")
-    except ReadError:
-        return []
-    return [name for name in names[:FILES_LIMIT] if is_file(files, f"/{name}")]
+    def of_host(self, host: str, text: str) -> OutputPart:
+        """The same with the part of its text that a host wrote."""
+        name = f"{self.name}{LINES_OF}{host}"
+        return self._replace(name=name, log_host=host, text=text, outputs=self.outputs.with_text(text))
 
 
 def refuse_several(path: str, names: Iterable[str], glob: bool = False) -> BadSource:

@@ -11,7 +11,7 @@ import re
 from probes.gpu.nvml_enums import P2P_STATUSES, TOPOLOGY_LEVELS
 from probes.host.commands import GDS_CHECK, GPU_LINES, MLXLINK, PCI_LINES, REPEATED
 from probes.named_tuple import NamedTuple
-from probes.text import lazy_pattern
+from probes.text import RDMA_DEVICE, lazy_pattern
 from probes.tool_reports.unnamed import OF_FUNCTION, OF_GPU, find_repeated
 
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]"
@@ -40,9 +40,19 @@ _EXCERPTS = (
     _lines(GPU_LINES, OF_GPU),
     _lines("npu-smi info", r"\|[ \t]{0,4}\d{1,3}[ \t]+(?:Ascend)?(?:310|910|950)\w{0,8}[ \t]*\|[ \t]*[A-Z]\w+[ \t]*\|"),
     _lines("show_gids", r"[a-z][\w.-]{1,40}[ \t]+\d{1,3}[ \t]+\d{1,4}[ \t]+(?:[0-9a-f]{4}:){7}[0-9a-f]{4}[ \t]"),
+    _lines(
+        "rdma link",
+        rf"(?:(?:CA|HCA|device|port|link)[ \t])?'?{RDMA_DEVICE}'?(?:/| port |:)\d{{1,3}}[:,]?[ \t]"
+        r"[^\n]{0,60}?\bstate[ :=]{1,2}"
+        r"(?:ACTIVE|DOWN|INIT|ARMED|Active|Down|Init\w{0,8})\b",
+    ),
     _lines("ibv_devices", r"[a-z][\w.-]{1,40}[ \t]+[0-9a-f]{16}[ \t\r]*$"),
     _lines("ibstat", r"(?:CA type: MT\d|Base lid: \d|Capability mask: 0x|SM lid: \d)"),
     _lines("ibv_devinfo -v", r"(?:active_width:[ \t]+\d{1,2}X|sm_lid:[ \t]+\d|node_guid:[ \t]+[0-9a-f]{4}:)"),
+    _lines(
+        MLXLINK,
+        r"(?:\"?(?:Raw Physical BER|Effective Physical BER|Status Opcode)\"?|\"Physical state\") {0,40}: ?[\"\w]",
+    ),
     _lines(MLXLINK, r"(?:State {2,40}: [A-Z]|Physical state {2,40}: )", 2),
     _lines("dcgmi health -c", r"\| GPU ID: \d{1,3} +\| (?:Healthy|Warning|Failure) +\|"),
     _lines("perfquery", r"[A-Z][A-Za-z]\w{4,40}:\.{2,40}\d{1,20}[ \t\r]*$", 2),

@@ -101,6 +101,15 @@ def end_pasted_line(text: str) -> str:
     return f"{text}\n" if _is_whole_line(last, above) else text
 
 
+def drop_cut_number(text: str) -> str:
+    """The text without a number that it ends with: some of its digits may be cut.
+
+    >>> drop_cut_number("LnkSta: Width x1"), drop_cut_number("LnkSta: Width x16\\n")
+    ('LnkSta: Width x', 'LnkSta: Width x16\\n')
+    """
+    return text[: len(text) - len(_find_last_number(text))]
+
+
 def _is_whole_line(line: str, above: Sequence[str]) -> bool:
     form = _NUMBER.sub("0", line)
     first = form.partition(" ")[0]

@@ -20,6 +20,7 @@ from probes.host.commands import (
     C2C_LINKS,
     CHECKS,
     CMA_MODE,
+    COUNTERS,
     COUNTS,
     CXI_PORTS,
     DCGM_METRICS,
@@ -40,6 +41,7 @@ from probes.host.commands import (
     NPU_HEALTH,
     NVSM_HEALTH,
     OPA_PORTS,
+    OWN_REPORT,
     PCI_LINES,
     PODS,
     QDISC,
@@ -87,7 +89,7 @@ _SMI_LEAF = (  # lines that name themselves, below their GPU
 )
 _QUERIED = (  # a field of --query-gpu that states something; those of hl-smi have a bus_id of their own
     r"\A(?:[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b|(?![^\n]*(?:, |^)(?:module_id|bus_id)\b)[^\n]*\b"
-    r"(?:clocks_(?:event|throttle)_reasons\.\w+|ecc\.(?:mode|errors)\.\w+|remapped_rows\.\w+|retired_pages\.\w+|"
+    r"(?:clocks_(?:event|throttle)_reasons\.\w+|ecc\.(?:mode|errors)\.\w+|mig\.mode\.\w+|c2c\.mode|remapped_rows\.\w+|retired_pages\.\w+|"
     r"gpu_recovery_action|fabric\.\w+|persistence_mode|temperature\.gpu|power\.limit|"
     r"clocks\.(?:current\.)?(?:sm|graphics))\b)"
 )
@@ -109,7 +111,7 @@ _ROCM_HEADING = r"^(?:Device|GPU) {1,8}\S[^\n]{0,200}GPU%[ \t]*$"
 # Among the first lines one that the kernel wrote, as /dev/kmsg has it, or dmesg, journalctl or syslog print it
 _KERNEL_LINE = (
     r"\A(?:[^\n]*\n){0,4}?(?:"
-    r"(?:\d{1,7} ?)?[ \t]*\[[ +\d]{1,12}\.\d{6}\](?:\[ *[TC]\d+\])? (?!\[[\w.-]{1,64}:\d)"  # that of UCX has a host
+    r"(?:\d{1,7} ?)?[ \t]*\[[ +\d]{1,12}\.\d{3,6}\](?:\[ *[TC]\d+\])? (?!\[[\w.-]{1,64}:\d)"  # that of UCX has a host
     r"|<\d+>\[|\d+,\d+,\d+,-;|kern +:\w+ *: "
     r"|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
     r"|\[[^\W\d]{3,12}\.?[ \d]\d \d\d:\d\d\] "  # dmesg -H
@@ -220,6 +222,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         r"^(?:Errors|Data Counters) for (?:0x[0-9a-f]{1,16} )?\"",
         r"^ +GUID 0x[0-9a-f]{1,16} port (?:\d|ALL)",
     ),
+    _row("ibqueryerrors", r"^[> \t]*GUID 0x[0-9a-f]{1,16} port \d{1,3}: {0,2}\[\w"),  # without the line above it
     _row("ibqueryerrors", r"^## Summary: \d+ nodes checked, \d+ bad nodes found"),
     _row("perfquery", r"^# Port info: ", r"^LinkState:\.+[A-Z]"),
     _row("perfquery", r"^# Port (?:extended )?counters: Lid \d", r"^PortSelect:\.+\d"),
@@ -377,6 +380,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     _row(
         BMC_SENSORS[0], r"^\d{1,5} {1,8}\| [^|\n]{2,40}\| [A-Z][\w /]{2,40}\|(?:[^|\n]{2,40}\|){2,3} '[^'|\n]{2,80}'$"
     ),
+    _row(BMC_SENSORS[0], r"^[A-Z][\w ]{1,24}? *\| *0x[0-9a-f]{1,4} *\| discrete *\| 0x[0-9a-f]{4} *\|"),
     _row(BMC_SENSORS[0], r"^Main Power Fault +: (?:true|false)[ \t]*$"),
     _row(REDFISH, r"\"@odata\.(?:id|type)\" ?: ?\"", r"\"(?:Health|LinkStatus|LanesInUse|FatalErrorCount)\" ?: ?"),
     _row(ALERTS, r"^(?:ALERTS\{[^\n]{0,2000}\balertname=|[ \t*]{0,8}\[FIRING:\d{1,4}\] \S)"),
@@ -529,6 +533,11 @@ def _look_at(text: str) -> str:
 
 
 def _identify(start: str) -> tuple[tuple[str, ...], ...]:
+    if _OWN_WORDS.search(start):
+        from probes.tool_reports.own_report import is_own  # lazy: few sources hold such a text
+
+        if is_own(start):
+            return (OWN_REPORT,)
     for commands, patterns in MARKS:
         if all(_PATTERNS[pattern].search(start) for pattern in patterns):
             return commands
@@ -548,7 +557,10 @@ def _identify(start: str) -> tuple[tuple[str, ...], ...]:
     if is_of_checks(start):
         return (CHECKS,)
     from probes.tool_reports.counted import has_counts
+    from probes.tool_reports.network.moments import has_series
 
+    if has_series(start):
+        return (COUNTERS,)
     counted = (COUNTS,) if has_counts(start) else ()
     if labelled := (*counted, *((DEVICE_LABELS,) if has_labels(start) else ())):
         return labelled
@@ -587,9 +599,12 @@ def _identify_by_words(start: str) -> tuple[tuple[str, ...], ...]:
     return (("error", "of", "program"),) if find_unexplained(start) else ()
 
 
+_OWN_WORDS = lazy_pattern(r'checks? ran|rule {6}[a-z]|FABRICSCOPE |fabricscope explain|"rule": ?"')
+
 # What a line of a kernel log begins with, in any of its forms: seconds, a date, the host
 _OF_LOG = lazy_pattern(
     r"^[^\n]{0,120}?(?:\[[ +\d]{1,12}\.\d{1,9}\]|\d\d:\d\d:\d\d|\bkernel: |blocked for more|EDAC MC|Xid \(PCI:|NVRM: "
+    r"|\[drm:\w|Hardware Error\]|soft lockup|Kernel panic|NULL pointer|self-detected|emory failure: |memory: Kill"
     rf"|pcieport |\b(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:)",
     re.MULTILINE,
 )
@@ -680,6 +695,7 @@ _OF_INTERFACE = (  # outputs about one interface, which only their command names
     (
         "ethtool -m",
         r"^[> \t]*(?:Identifier[ \t]*: 0x[0-9a-fA-F]{2} \(|Vendor (?:name|PN|SN|OUI)[ \t]*: "
+        r"|[RrTt][Xx][ _][Pp]ower[\w ,()#]{0,20}: ?-?\d{1,2}\.\d{1,2} ?dBm"
         r"|(?:Laser (?:tx|rx|output|bias)|Module (?:temperature|voltage)|Rcvr signal|Receiver signal)[\w ,()]{2,50}: )",
     ),
     (
@@ -694,6 +710,9 @@ _OF_INTERFACE = (  # outputs about one interface, which only their command names
         r"(?:packets|bytes|octets|discard|err|pause|phy|drop|crc|fcs|missed|buf)[\w.]{0,40}: "
         r"\d{1,20}[ \t]*(?:\r?\n|\Z)){2}",
     ),
+    ("dcb pfc show dev", r"^[> \t]*(?:pfc-cap \d|prio-pfc 0:(?:on|off))\b"),
+    ("dcb ets show dev", r"^[> \t]*(?:willing \w+ )?ets-cap \d|^[> \t]*prio-tc 0:\d"),
+    ("dcb app show dev", r"^[> \t]*(?:dscp|pcp)-prio \S{1,8}:\d"),
     ("ethtool -a", r"^[> \t]*RX:[ \t]+(?:on|off)[ \t\r]*\n[> \t]*TX:[ \t]+(?:on|off)[ \t\r]*$"),
     ("ethtool --show-fec", r"^[> \t]*(?:(?:Supported/)?Configured FEC encodings?|Active FEC encodings?): "),
     (

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from probes.host.commands import IB_FABRIC_SAVED, IB_LINKS, IB_NODES, SOS_FOLDER, SWITCH_PORTS, SYSFS_SAVED
-from probes.host.files import Files, is_directory, is_file
+from probes.host.files import Files, is_directory, is_file, list_top_files
 from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, ReadError
 from probes.text import ParseError, lazy_pattern
 
@@ -120,9 +120,6 @@ def _is_whole_machine(store: Files) -> bool:
 
 def _recognize(path: str, store: Files) -> Host:
     """The host that a store holds, where need be in its one leading folder."""
-    from probes.sources.dump import SavedOutputs
-    from probes.sources.given import is_log_of_job
-
     host = _host(path, store)
     if host is None:
         names = store.listdir("/")
@@ -131,6 +128,9 @@ def _recognize(path: str, store: Files) -> Host:
         if host is None:
             _refuse_several(path if inner is None else os.path.join(path, names[0]), store if inner is None else inner)
     if host is None:
+        from probes.sources.dump import SavedOutputs
+        from probes.sources.given import is_log_of_job
+
         outputs = SavedOutputs(store)
         if any(is_log_of_job(outputs.look_at(name)) for name in outputs.list_names()):
             raise _is_of_job(path)
@@ -162,9 +162,12 @@ def _host(path: str, store: Files) -> Host | None:
         from probes.sources.sosreport import sos_host
 
         return sos_host(path, store)
+    from probes.sources.tree import NoOutputs, TreeHost
+
+    if is_directory(store, "/sys") and not list_top_files(store):
+        return TreeHost("tree", path, store, NoOutputs())
     from probes.sources.dump import SavedOutputs, refuse_several
     from probes.sources.output_names import group_by_prefix
-    from probes.sources.tree import TreeHost
 
     outputs = SavedOutputs(store)
     if is_directory(store, "/sys"):
@@ -239,6 +242,19 @@ def _bug_report(path: str) -> Host | None:
     return bug_report_host(path)
 
 
+_BLOCK_BYTES = 512  # of zeros: a text of UTF-16 may begin with one
+
+
+def _skip_filler(content: bytes) -> bytes:
+    """Without what fills the begin of a log: zeros after a loss of power, and a line of a progress bar."""
+    from probes.sources.identify import LOOK_CHARACTERS
+
+    content = content.lstrip(b"\0") if content.startswith(bytes(_BLOCK_BYTES)) else content
+    end = content.find(b"\n")
+    is_filler = end > LOOK_CHARACTERS and content[:1] not in (b"{", b"[", b"<", b'"')
+    return content[end + 1 :] if is_filler and content[end + 1 :].strip() else content
+
+
 def _single_output(path: str) -> Host | FactsSource:
     """One file: a topology that some tool wrote, or a saved output, by its name or by what it holds."""
     from probes.fabric.files import LOOK_CHARACTERS, fabric_format
@@ -248,7 +264,7 @@ def _single_output(path: str) -> Host | FactsSource:
     from probes.sources.host_lines import find_hosts
     from probes.sources.identify import find_missing_name
     from probes.sources.memory import MemoryFiles
-    from probes.sources.pasted import holds_output
+    from probes.sources.pasted import find_silent_command, holds_output
     from probes.sources.tree import TreeHost
     from probes.sources.unwrap import unwrap
     from probes.text import decode_saved
@@ -259,6 +275,7 @@ def _single_output(path: str) -> Host | FactsSource:
         content = LiveFiles().read(os.path.abspath(path), OUTPUT_LIMIT_BYTES)
     except ReadError as why:
         raise BadSource(f"{path}: cannot be read: {why}") from None
+    content = _skip_filler(content)
     source = facts_source(path, content)
     if source is not None:
         return source
@@ -302,6 +319,12 @@ def _single_output(path: str) -> Host | FactsSource:
                 f"`fabricscope job {_quote(path)}` reads it",
             )
         unusable = outputs.find_unusable()
+        if command := find_silent_command(start):
+            raise BadSource(
+                f"{path}: holds a command that printed nothing (`{command}`), which states no fault",
+                "an empty output has another cause, too: no rights, or another spelling; save what the command prints "
+                "without its filter",
+            )
         reason = find_missing_name(start) or (f"no output in it can be read: {unusable}" if unusable else None)
         if reason is None and content.strip() and content.count(b"\n") < _FEW_LINES:
             from probes.tool_reports.sentences.parts import list_all_parts

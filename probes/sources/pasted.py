@@ -17,11 +17,10 @@ from probes.sources.file_commands import (
     list_loop_values,
     show_files,
 )
-from probes.sources.host_lines import split_hosts
+from probes.sources.host_lines import list_quoted_lines, split_hosts
 from probes.sources.identify import SERVICE_LINES, find_missing_name, identify_command
-from probes.sources.quoted_lines import list_quoted_lines
 from probes.sources.unwrap import join_wrapped, squeeze, unwrap
-from probes.text import lazy_pattern
+from probes.text import PatternChoice, lazy_pattern
 
 PIECES_LIMIT = 200
 LINE_CHARACTERS = 600  # a longer line begins nothing
@@ -142,7 +141,7 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
         False,
     ),
 )  # fmt: skip
-_OPENER = lazy_pattern("|".join(rf"(?P<k{number}>{pattern})" for number, (_, pattern, _) in enumerate(OPENERS)))
+_OPENER = PatternChoice(rf"(?P<k{number}>{pattern})" for number, (_, pattern, _) in enumerate(OPENERS))
 
 
 _COMMANDS_KEPT = ("hccn_tool", "mlxlink", "cma_roce_mode", "nv", *_PERFTEST)  # which name the device
@@ -215,6 +214,7 @@ _SELECTED = lazy_pattern(rf"-s ?({_PCI_HEAD})")
 _HEADED = lazy_pattern(rf"^[> \t]{{0,40}}{_PCI_HEAD}\b", re.MULTILINE)
 
 
+_FIELDS = lazy_pattern(r"^(?:nvidia|hl)-smi [^\n]{0,400}?(?:--query-gpu=|--query-aip[ =]|-Q[ =]?)([a-z][\w.,]{1,2000})")
 _DEVICE_HEADS = {  # the first lines of a device that is asked about, which a filter takes away
     "ibstat": (r"CA '", "CA '{device}'\n\tPort 1:\n"),
     "ibstatus": (r"Infiniband device '", "Infiniband device '{device}' port 1 status:\n"),
@@ -226,9 +226,9 @@ def _with_head(piece: Piece, before: list[Piece]) -> Piece:
     """Lines of one device below its own line, which a filter took away: the command states its name; of a PCI function
     an output before it may have the line. A table without its heading: the command states the fields."""
     tool = piece.words[0] if piece.words and piece.filtered else ""
-    if piece.words[:1] == ("nvidia-smi",) and any("noheader" in word for word in piece.words):
-        fields = next((word.partition("=")[2] for word in piece.words if word.startswith("--query-gpu=")), "")
-        return piece._replace(text=f"{', '.join(fields.split(','))}\n{piece.text}") if fields else piece
+    if any("noheader" in word for word in piece.words):
+        fields = _FIELDS.search(" ".join(piece.words))
+        return piece._replace(text=f"{', '.join(fields[1].split(','))}\n{piece.text}") if fields else piece
     devices = [word for word in piece.words[1:] if not word.startswith("-")]
     if tool in _DEVICE_HEADS and len(devices) == 1 and not re.search(_DEVICE_HEADS[tool][0], piece.text):
         head = _DEVICE_HEADS[tool][1].format(device=devices[0])
@@ -270,6 +270,24 @@ def find_prompt_host(text: str) -> str | None:
     return None
 
 
+def find_silent_command(text: str) -> str | None:
+    """The last command of a text of prompts alone: nothing was printed below any.
+
+    >>> find_silent_command("n7$ ls\\n[root@n7 ~]# dmesg | grep -i xid\\n[root@n7 ~]# \\n")
+    >>> find_silent_command("[root@n7 ~]# dmesg | grep -i xid\\n[root@n7 ~]# \\n")
+    'dmesg | grep -i xid'
+    """
+    lines = [line for line in text[:LINE_CHARACTERS].splitlines() if line.strip()]
+    prompts = [_PROMPT.fullmatch(line) for line in lines]
+    is_bare = (_OTHER_PROMPT.match(line) or line.strip() in _BARE_PROMPTS for line in lines)
+    if not all(prompt or bare for prompt, bare in zip(prompts, is_bare, strict=True)):
+        return None
+    return next((prompt["line"].strip() for prompt in reversed(prompts) if prompt), None)
+
+
+_BARE_PROMPTS = ("$", "#", "%", ">")
+
+
 def with_command(piece: Piece) -> str:
     """Its text, below the command where that states which device the text is about."""
     if piece.files is not None:
@@ -281,7 +299,8 @@ def with_command(piece: Piece) -> str:
 def holds_output(lines: list[str]) -> bool:
     """Whether a known output is in these lines, or a command at its prompt."""
     short = [bare for line in lines[:_LOOKED_AT] if len(bare := line.rstrip("\r\n")) < LINE_CHARACTERS]
-    patterns = (_PROMPT.fullmatch, _OTHER_PROMPT.match, _OPENER.match, _WATCH.match, find_file_command)
+    opens = _OPENER.choose("".join(short))
+    patterns = (_PROMPT.fullmatch, _OTHER_PROMPT.match, opens, _WATCH.match, find_file_command)
     if any(fits(line) for line in short for fits in patterns):
         return True
     return bool(identify_command("".join(lines[:_LOOKED_AT]), by_words=False))
@@ -308,6 +327,7 @@ _WORD = lazy_pattern(r"\w")  # a line of a frame has none, and is above the firs
 def _split(text: str) -> Iterator[tuple[_Open, list[str]]]:
     current, lines = _Open(1), list[str]()
     host: str | None = None
+    opens = _OPENER.choose(text)
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         if line.isspace():
             lines.append(line)
@@ -321,21 +341,20 @@ def _split(text: str) -> Iterator[tuple[_Open, list[str]]]:
             yield current, lines
             current, lines, host = begun, [], begun.host
             continue
-        opened = _OPENER.match(bare)
+        opened = opens(bare)
         if opened is not None:
             kind, _, always = OPENERS[int((opened.lastgroup or "k0")[1:])]
+            interface = opened.groupdict().get("interface")
             tool = current.kind or (current.words[0] if current.words else "")
-            of_loop = current.loop is not None and kind.startswith(current.words[0]) and not opened["interface"]
+            of_loop = current.loop is not None and kind.startswith(current.words[0]) and not interface
             if kind in _WITHIN.get(tool, ()) or of_loop:
                 kind = tool
             elif (always or kind != current.kind) and not _begins_command(current) and any(map(_WORD.search, lines)):
                 yield current, lines
                 current, lines = _Open(number, host=host), []
             current = current._replace(kind=kind)
-            if opened["interface"] and (not current.words or _is_varied(current.words)):
-                current = current._replace(
-                    words=("ethtool", *_OPTIONS[opened["about"]], opened["interface"]), loop=None
-                )
+            if interface and (not current.words or _is_varied(current.words)):
+                current = current._replace(words=("ethtool", *_OPTIONS[opened["about"]], interface), loop=None)
         heading = _TOPO_HEADING.match(line)
         lines.append(" " * len(heading[1]) + line[heading.end() :] if heading else line)
     yield current, lines

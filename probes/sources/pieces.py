@@ -24,6 +24,7 @@ from probes.host.commands import (
     SAVED,
     SERVICE_LOG,
     SHEET,
+    SLURM_HELD,
     SLURM_LOG,
     STATED,
     SWITCH_PORTS,
@@ -91,9 +92,19 @@ _COUNTERS = lazy_pattern(
 _BY_CONTENT = frozenset(
     {BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS, CXI_PORTS, SLURM_LOG}
 )  # whatever the command before it
+_SINFO = saved_name(SLURM_HELD)  # its table of states, and that of reasons
 LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
-_OF_PARTS = (LOG, _HCCN, _SYSFS, *_WITH_DEVICE, _SERVICE_LOG, _QUERY, _SWITCH)  # whose parts are read as one output
+_OF_PARTS = (
+    LOG,
+    _HCCN,
+    _SYSFS,
+    *_WITH_DEVICE,
+    _SERVICE_LOG,
+    _QUERY,
+    _SWITCH,
+    _SINFO,
+)  # whose parts are read as one output
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
 _OF_ONE = (*_RDMA, "nvidia-smi_nvlink")  # of one device, or of all
 _FAULTS = (

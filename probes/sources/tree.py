@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from probes.host.files import Files
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, ReadError
 from probes.host.udev import properties_in
-from probes.sources.dump import Outputs, SavedOutputs
 from probes.text import MONTHS, lazy_pattern
+
+if TYPE_CHECKING:
+    from probes.sources.dump import SavedOutputs
 
 SAVED_KINDS = ("dump", "text")  # sources of nothing but outputs that a person saved
 _WORD = r"[A-Z][a-z]{2}"
@@ -68,6 +70,35 @@ def _east(zone: str | None) -> timedelta | None:
     return -size if match[1] == "-" else size
 
 
+class Outputs(Protocol):
+    """Saved outputs of any kind of source."""
+
+    def completed(self, argv: tuple[str, ...]) -> Completed:
+        """See Host.run."""
+
+    def holds(self, argv: tuple[str, ...]) -> bool:
+        """See Host.has_output."""
+
+    def arguments(self, argv: tuple[str, ...]) -> list[str]:
+        """See Host.saved_arguments."""
+
+
+class NoOutputs:
+    """Those of a folder without a file at its top."""
+
+    def completed(self, argv: tuple[str, ...]) -> Completed:
+        """See Host.run. Raises Absent."""
+        raise Absent(f"{' '.join(argv)}: no saved output")
+
+    def holds(self, _argv: tuple[str, ...]) -> bool:
+        """See Host.has_output."""
+        return False
+
+    def arguments(self, _argv: tuple[str, ...]) -> list[str]:
+        """See Host.saved_arguments."""
+        return []
+
+
 class TreeHost:
     """A machine as far as its files, or its commands' outputs, were saved."""
 
@@ -81,7 +112,7 @@ class TreeHost:
         self._files = files
         self._outputs = outputs
         self._noun_of_kind = "dump" if kind in SAVED_KINDS else kind
-        self.saved = outputs if kind in SAVED_KINDS and isinstance(outputs, SavedOutputs) else None
+        self.saved = cast("SavedOutputs", outputs) if kind in SAVED_KINDS else None
         self.cut_commands = self.saved.cut_commands if self.saved else {}  # outputs that end early, and how
 
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:

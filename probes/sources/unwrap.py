@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
+from probes.sources.margins import MARGIN_LINES, cut_margin, is_margin
 from probes.text import lazy_pattern
 
 _ESCAPE = lazy_pattern(
@@ -27,24 +28,6 @@ _EMPHASIZED = lazy_pattern(
 _ESCAPED_OBJECT = '{\\"'
 _ESCAPED_QUOTE = lazy_pattern(r"\\{1,7}\"")
 _TICKED = lazy_pattern(r"[ \t>]{0,40}`([^`]{0,4000})`[ \t]*")  # a line as code
-_TIME = r"\d{1,2}:\d\d(?::\d\d)?(?: ?[APap]\.?[Mm]\.?)?"
-_DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
-_OF_LIST = r"[*\u2022\u00b7;!%-]{1,2} "
-_MARGINS = (  # what programs write before a line that a person or another program gave them
-    rf"\[(?:{_TIME}, {_DAY}|{_DAY},? {_TIME})\] [^:\n]{{1,40}}: ",  # chats: time and name
-    rf"(?:\[?{_TIME}\]? )?<[@+~&%]?[\w\[\]^{{}}|`-]{{1,30}}> ",
-    rf"[\[(]{_TIME}[\])] [\w .-]{{1,40}}: ",
-    r"\d{4}-\d\d-\d\dT[\d:]{8}(?:[.,]\d{3,9})?(?:Z|[+-]\d\d:?\d\d) (?:std(?:out|err) [FP] )?",  # of containers, of CI
-    r"[A-Z][a-z]{2} [ \d]\d [\d:]{8} ",  # of ts
-    r"[\w.-]{1,60} {0,40}\| ",  # of docker compose
-    _OF_LIST,
-    r"(?:(?:time|ts|level|source|name|pid)=(?:\"[^\"\n]{0,80}\"|[^\s\"]{1,80}) ){1,8}msg=\"",  # of programs in Go
-    r"\{\"(?:log|msg|message|MESSAGE)\": ?\"",  # of docker, of log collectors
-)
-_OF_POD = r"\[(?:pod/)?[\w.-]{1,253}(?:/[\w.-]{1,63})?\] "  # of kubectl logs --prefix, of a launcher
-_MARGIN_PATTERNS = tuple(lazy_pattern(pattern) for pattern in (*_MARGINS, _OF_POD))
-_MARGIN_LINES, _MARGIN_TRIES = 1000, 20
-_LEAST_MARKED = 0.9  # of the lines: what is before them is a margin
 _HUNK = lazy_pattern(r"^@@ -\d{1,7}(?:,\d{1,7})? \+\d{1,7}(?:,\d{1,7})? @@", re.MULTILINE)
 _CODE_MARGIN = 4
 _INDENTED = lazy_pattern(r"(?:\A|\n[ \t\r]{0,8}\n) {4}\S")  # the first line of a block of code
@@ -56,6 +39,7 @@ _NARROWEST, _WIDEST = 60, 250  # terminals
 _TRIMMED = 8  # blanks that a copy leaves out at the end of a line, and the wrap was in them
 _NAMES = lazy_pattern(r"(?:(?:GPU|NIC|NPU|Phy-ID|mlx5_(?:bond_)?)[0-9]{1,3})+([A-Za-z]{0,40})")
 _LAST_NAMES = "CPUAffinityNUMAAffinityGPUNUMAID"
+_FEWEST_CELLS = 3
 _WIDTHS = (80, 100, 120, 132, 160, 200)
 _FORMS = 5
 # A line of its own, whatever is before it: a name, dots and a value; the link layer of an interface (`ip link`); a
@@ -94,7 +78,7 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
         text = "".join(map(_read_record, text.splitlines(keepends=True)))
     if "`" in text and all(_TICKED.fullmatch(line) for line in text.splitlines() if line.strip()):
         text = "\n".join(_TICKED.sub(r"\1", line) for line in text.splitlines()) + "\n"
-    text = _cut_margin(_read_diff(text, holds_output), holds_output)
+    text = cut_margin(_read_diff(text, holds_output), holds_output)
     is_indented = _INDENTED.search(text) is not None
     text = _cut_host(text, holds_output)
     marked = ">" in text or _NUMBERED.match(text.lstrip("\r\n")) or re.search(r"\n[ \t]{0,8}[0-9]", text)
@@ -145,55 +129,12 @@ def _read_diff(text: str, holds_output: Callable[[list[str]], bool]) -> str:
     "@@ -1,2 +1,2 @@\\nCA 'a'\\n\\n\\tPort 2:\\n"
     """
     lines = text.splitlines(keepends=True)
-    starts = [line[0] for line in lines[:_MARGIN_LINES] if line.strip() and not line.startswith(("+-", "+="))]
+    starts = [line[0] for line in lines[:MARGIN_LINES] if line.strip() and not line.startswith(("+-", "+="))]
     in_it, added = sum(start in "+- @" for start in starts), starts.count("+")
     if not added or 2 * in_it < len(starts) or (added < _LEAST_HOSTED and not _HUNK.search(text)):
         return text
     bare = [line[1:] if line[0] in "+ " else "\n" if line[0] == "-" else line for line in lines]
     return "".join(bare) if holds_output(bare) and not holds_output(lines) else text
-
-
-def _cut_margin(text: str, holds_output: Callable[[list[str]], bool]) -> str:
-    """The text without the times and names that chats and collectors write before lines; the same where no output is
-    behind them, or where lines are an output as they are.
-
-    >>> _cut_margin("[14:05, 11/3/2025] Tom: CA 'mlx5_0'\\n\\tPort 1:\\n", lambda lines: lines[0][0] == "C")
-    "CA 'mlx5_0'\\n\\tPort 1:\\n"
-    """
-    lines = text.splitlines(keepends=True)
-    for pattern in _MARGIN_PATTERNS:
-        margins = {n: match[0] for n, line in enumerate(lines[:_MARGIN_LINES]) if (match := pattern.match(line))}
-        if pattern is _MARGIN_PATTERNS[-1] and len(set(margins.values())) > 1:
-            continue  # several pods: each is read alone
-        marked = list(margins)
-        bare = [pattern.sub("", lines[number], count=1) for number in marked]
-        if any(_is_new(lines[number], pattern, holds_output) for number in marked[:_MARGIN_TRIES]) or (
-            len(marked) >= _LEAST_MARKED * len([line for line in lines[:_MARGIN_LINES] if line.strip()])
-            and holds_output(bare)
-            and (pattern.pattern == _OF_LIST or is_margin([lines[number] for number in marked], holds_output))
-        ):
-            return "".join(pattern.sub("", line, count=1) if pattern.match(line) else line for line in lines)
-    return text
-
-
-def is_margin(lines: Sequence[str], holds_output: Callable[[list[str]], bool]) -> bool:
-    """Whether what all these lines have before them is no part of an output: they are none with it, or words in a few
-    of them make them one, which are looked for anywhere in a line. Of a log most lines are an output by themselves.
-
-    >>> is_margin(["n7: CA 'a'", "n7: up", "n7: 4X"], lambda lines: any("CA" in line for line in lines))
-    True
-    >>> is_margin(["n7: CA 'a'", "n7: CA 'b'"], lambda lines: any("CA" in line for line in lines))
-    False
-    """
-    if not holds_output([*lines]):
-        return True
-    tried = [line for line in lines[:: max(1, len(lines) // _MARGIN_TRIES)] if len(line.split()) > 1]
-    return 2 * sum(holds_output([line]) for line in tried) <= len(tried)
-
-
-def _is_new(line: str, margin: re.Pattern[str], holds_output: Callable[[list[str]], bool]) -> bool:
-    """Whether an output begins in a line behind its margin, and not in the line as it is."""
-    return holds_output([margin.sub("", line, count=1)]) and not holds_output([line])
 
 
 def _cut_host(text: str, holds_output: Callable[[list[str]], bool]) -> str:
@@ -307,7 +248,10 @@ def join_wrapped(text: str) -> str:
 
 
 def _are_columns(lines: Sequence[str]) -> bool:
-    """Whether all rows have their words below those of a heading in capitals, as kubectl and Slurm print them."""
+    """Whether all rows have as many cells, or their words below those of a heading in capitals, as kubectl and Slurm
+    print them."""
+    if len(lines) > 1 and lines[0].count("|") >= _FEWEST_CELLS and len({line.count("|") for line in lines}) == 1:
+        return True
     if len(lines) < 2 or not _CAPITALS.fullmatch(lines[0]):
         return False
     starts = [match.start() for match in _COLUMN_STARTS.finditer(lines[0])]

@@ -23,7 +23,7 @@ _LABELLED = lazy_pattern(
 )
 _SPACED = lazy_pattern(
     r"[ \t]*(?P<label>[A-Za-z][\w()/-]*(?: [\w()/-]+){0,6}?)[ \t]{2,80}"
-    r"(?:\"(?P<text>[^\"]{1,120})\"|(?P<value>[\w.+-]{1,40})\b).*"
+    r"(?:\"(?P<text>[^\"]{1,120})\"|(?P<value>[\w.+-]{1,40}(?: [\w.+-]{1,40}){0,6})\b).*"
 )
 _GAP = re.compile(r"[ \t]{2,}")
 _LABEL = lazy_pattern(r"[A-Za-z][\w()/ -]{1,60}")

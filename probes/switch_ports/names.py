@@ -14,7 +14,7 @@ LONGEST_LINE = 600  # of a text of a switch
 _SLOTS = r"\d{1,4}(?:/ ?\d{1,3}){1,3}(?::\d{1,2})?"
 PORT = (
     rf"(?:(?:Ethernet|Eth|Et) ?(?:{_SLOTS}|\d{{1,4}}(?::\d{{1,2}})?)|IB ?{_SLOTS}|(?:et|xe|ge)-{_SLOTS}"
-    r"|swp\d{1,3}(?:s\d)?|sw\d{1,3}p\d{1,3}(?:s\d)?"
+    r"|swp\d{1,3}(?:s\d)?|(?<![\w./-])[xc]e\d{1,3}(?:/\d{1,2})?(?![\w./-])|sw\d{1,3}p\d{1,3}(?:s\d)?"
     rf"|(?:\d{{1,3}}GE|(?:[A-Z][A-Za-z-]{{0,24}})?(?:GigE|GigabitEthernet)|[A-Z]{{0,2}}GE) ?{_SLOTS}"
     r"|(?<![\w/.-])[A-Za-z][A-Za-z-]{0,30}\d{1,3}(?:/\d{1,3}){1,4}(?::\d{1,2})?)"  # of any maker: letters, then slots
 )

@@ -13,7 +13,7 @@ UNCORRECTED, ERRORS_PER_BIT, FLAPS = "uncorrected", "errors_per_bit", "flaps"
 STATE, CLOSED, ADMIN, MODULE, DESCRIBED, SPEED = "state", "closed", "admin", "module", "described", "speed"
 STORMS, LIGHT, PFC = "storms", "light", "pfc"
 LOST_SENDING, LOST_RECEIVING, SENT = "lost_sending", "lost_receiving", "sent"
-REASON, PAUSES, LOGICAL = "reason", "pauses", "logical"
+REASON, PAUSES, LOGICAL, FAULTS, PRESENCE = "reason", "pauses", "logical", "faults", "presence"
 
 FACTS = {
     DAMAGED: (
@@ -42,7 +42,7 @@ FACTS = {
         "status state operstatus operstate oper phy link linkstate operationalstate operationalstatus physicallink "
         "currentstate linkstatus kernel physical physicalstate physicalportstate portstate"
     ),
-    CLOSED: "errordowncause errdisabledreason",
+    CLOSED: "errordowncause errdisabledreason errdisablereason errdisablecause errdisabledcause",
     ADMIN: "admin adminstatus adminstate administrativestate",
     MODULE: "type port media mediatype transceiver transceivertype",
     DESCRIBED: "name description descr remotehost",
@@ -61,6 +61,11 @@ FACTS = {
         "pfc0 pfc1 pfc2 pfc3 pfc4 pfc5 pfc6 pfc7 rxpfc txpfc rxppp txppp rxpause txpause rxpauseframes txpauseframes "
         "pfcrx pfctx rxpfcframes txpfcframes rxpfcpackets txpfcpackets"
     ),
+    FAULTS: (
+        "maclocalfault macremotefault fecsyncloss fecalignmentloss highbererror highsererror signallocalerror "
+        "codegrouperror norxreachability"
+    ),
+    PRESENCE: "presence present",
     LOGICAL: "logicalstate logicalportstate iblogicalstate",
     REASON: "reason cause diagnosticsstatus stateinformation linkdownreason downreason reasondown",
 }

@@ -9,6 +9,7 @@ facebook/openbmc log-util, thomas-krenn/check_ipmi_sensor_v3.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timezone
@@ -35,6 +36,8 @@ _LINE = lazy_pattern(  # of logs with a record per line: when, how grave, what
     r"|[^\n]{0,120}\bSEL Entry: FRU: \d{1,3}, Record: [^\n]{2,40}?, Time: (?P<util_at>[\d-]{10} [\d:]{8}), "
     r"Sensor: (?P<util>\w{2,40}) \(0x\w{1,4}\), Event Data: \(\w{2,12}\) (?P<util_what>[^\n]{2,200}?) ?"
     r"(?P<util_state>Assertion|Deassertion)[ \t]{0,8}"
+    r"|[^\n]{0,40}?(?P<unified_at>[\d-]{10} [\d:]{8})[^\n]{0,60}\bSEL Entry: FRU: \d{1,3}, "
+    r"Record: Facebook Unified SEL \(0xFB\), (?P<unified>[^\n]{8,300})"
 )
 _EVENT_TAG = lazy_pattern(r"<EVENT (?P<fields>[^<>\n]{20,600}?)/?>")  # of iLO
 _ATTRIBUTE = lazy_pattern(r"\b(?P<name>[A-Z_]{4,20})=\"(?P<value>[^\"\n]{0,300})\"")
@@ -50,6 +53,12 @@ _SENSOR = lazy_pattern(
     r"(?P<state>ok|[lu]?(?:nc|cr|nr)|ns)"  # `elist` adds which limit: ucr
     r"(?: {0,8}\|[^\n]{0,200})? {0,8}"
 )
+_SUPPLY = lazy_pattern(  # a discrete sensor of `ipmitool sensor`, with the offsets 0 to 7 of its type as bits
+    r"^(?P<name>(?:PSU?|Power Supply)[ _]?\d{1,2}(?:[ _](?:Status|State))?) {0,24}\| {0,12}0x[0-9a-f]{1,4} {0,12}"
+    r"\| {0,12}discrete {0,12}\| {0,12}0x(?P<state>[0-9a-f]{2})[0-9a-f]{2} {0,8}\|",
+    re.MULTILINE,
+)
+_PRESENT, _SUPPLY_FAULTS = 1, {2: "failed", 4: "about to fail", 8: "no input", 16: "input out of range"}
 _FIELD = lazy_pattern(
     r"[ \t]{0,8}(?P<name>[A-Z][A-Za-z/ ]{2,20}?) {0,12}[:=][ \t]{0,12}(?P<value>\S[^\n]{0,300}?)\s{0,8}"
 )
@@ -67,13 +76,14 @@ _OVER = r"Upper (?:Critical|Non-recoverable)(?: -)? [Gg]oing [Hh]igh"
 _UNDER = r"Lower (?:Critical|Non-recoverable)(?: -)? [Gg]oing [Ll]ow"
 _CLASSES = (  # the first that fits the sensor, its type and the event
     ("bmc-pcie",
-     r"Bus Fatal|Bus Uncorrectable|PCI SERR|PCI PERR|fatal error was detected on a component|"
+     r"Bus Fatal|Bus Uncorrectable|PCI SERR|PCI PERR|fatal error was detected on a component|Surprise Down Error|"
+     r"Received ERR_(?:NON)?FATAL|"
      r"(?i:uncorrectable pci ?e(?:xpress)? error)"),
     ("bmc-slot", r"\bSlot\b.{0,80}Fault"),
-    ("bmc-memory", r"Uncorrectable ECC|Uncorrectable memory|[Mm]ulti-bit (?:memory )?error"),
+    ("bmc-memory", r"Uncorrectable ECC|(?i:uncorrectable memory|memory uncorrectable)|[Mm]ulti-bit (?:memory )?error"),
     ("bmc-memory-off",
      r"Memory (?:Device Disabled|Scrub Failed)|(?:Memory|DIMM).{0,60}(?:Configuration error|disabled\b)"),
-    ("bmc-corrected", r"Correctable ECC|Bus Correctable|correctable (?:memory )?error"),
+    ("bmc-corrected", r"Correctable ECC|Bus Correctable|correctable (?:memory )?error|Received ERR_COR\b"),
     ("bmc-leak", r"(?i:\bleak).{0,60}(?:State Asserted|[Ll]eak [Dd]etected|Critical|Fault)"),
     ("bmc-device", r"\bGPU\w{0,12}.{0,60}(?:internal error|Thermal Trip)"),
     ("bmc-watchdog", r"(?i:watchdog).{0,40}(?:Hard reset|Power (?:cycle|down))"),
@@ -91,9 +101,9 @@ _CLASSES = (  # the first that fits the sensor, its type and the event
 _PATTERNS = tuple((code, lazy_pattern(pattern)) for code, pattern in _CLASSES)
 _CALM = lazy_pattern(r"(?i)Fully Redundant|Redundancy Regained|\bcleared\b|returned to normal|is operating normally")
 _AT_BUS = lazy_pattern(r"bus (?P<bus>\d{1,3}) device (?P<device>\d{1,2}) function (?P<function>[0-7])\b")
-_AT_HEX_BUS = lazy_pattern(  # of HPE and Lenovo
-    r"\bBus (?:0x)?(?P<bus>[0-9A-Fa-f]{2}),? Device (?:0x)?(?P<device>[01]?[0-9A-Fa-f]),? Function (?:0x)?0?"
-    r"(?P<function>[0-7])\b"
+_AT_HEX_BUS = lazy_pattern(  # of HPE, Lenovo and OpenBMC
+    r"\bBus (?:0x)?(?P<bus>[0-9A-Fa-f]{2})[,/]? ?Dev(?:ice)? (?:0x)?(?P<device>[01]?[0-9A-Fa-f])[,/]? ?"
+    r"Fun(?:ction)? (?:0x)?0?(?P<function>[0-7])\b"
 )
 _PART = lazy_pattern(
     r"(?i)\b(?:slot|fan|psu?|power supply|dimm|cpu|gpu)[ _]?#?[A-Z]{0,3}\d{1,3}[\w.-]{0,24}\b|\bDIMM_\w{1,12}"
@@ -167,12 +177,13 @@ def list_sensor_states(text: str) -> list[ToolReport]:
     rows = [match for line in short_lines(text, _LIMIT_LINE) if (match := _SENSOR.fullmatch(line.strip()))]
     states = [match for line in short_lines(text, _LIMIT_LINE) if (match := _CHASSIS.fullmatch(line))]
     listed = list(_read_ipmi_sensors(text))
-    if not rows and not states and not listed:
+    if not rows and not states and not listed and not _SUPPLY.search(text):
         raise ParseError("no state of a sensor")
     reports = [report for report in listed if report.code]
     reports += [
         ToolReport("sensor-failed", state["name"], _clean(state[0])) for state in states if state["value"] == "true"
     ]
+    reports += _list_supplies(text)
     for row in rows:
         values = [value.strip() for value in row["values"].split("|") if value.strip()]
         shown = row[0].rpartition("|")[2].strip()
@@ -184,6 +195,19 @@ def list_sensor_states(text: str) -> list[ToolReport]:
             what = " ".join(values[:2])[:_LIMIT_TEXT]
             reports.append(state_fault("sensor-critical", row["name"].strip(), what, _clean(row[0])))
     return reports[:_MOST_REPORTS]
+
+
+def _list_supplies(text: str) -> Iterator[ToolReport]:
+    """Power supplies of `ipmitool sensor` that are there and have a fault, by the bits of their state.
+
+    >>> [report.detail for report in _list_supplies("PSU2 Status | 0x9 | discrete | 0x0900| na\n")]
+    [(('what', 'no input'),)]
+    """
+    for row in _SUPPLY.finditer(text):
+        state = int(row["state"], 16)
+        faults = [fault for bit, fault in _SUPPLY_FAULTS.items() if state & bit]
+        if state & _PRESENT and faults:
+            yield ToolReport("sensor-failed", row["name"], _clean(row[0]), (("what", ", ".join(faults)),))
 
 
 def _read_ipmi_sensors(text: str) -> Iterator[ToolReport]:
@@ -260,6 +284,8 @@ def _read_lines(text: str) -> Iterator[_Event]:
             yield _Event(part[0] if part else None, what, line, row["at"], row["state"].startswith("D"))
         elif (row := _LINE.fullmatch(line.strip())) and row["xcc_what"]:
             yield _of_message(row["xcc_what"].strip(), row["xcc"] or "Error", row["xcc_at"] or "")
+        elif row and row["unified"]:  # which states no severity
+            yield _of_message(row["unified"].strip(), "Info", row["unified_at"])
         elif row:
             is_over = row["util_state"] == "Deassertion"
             yield _Event(row["util"], row["util_what"], line, row["util_at"], is_over)

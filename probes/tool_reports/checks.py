@@ -35,7 +35,8 @@ _FRONT = lazy_pattern(
 )
 _END = ("pass", "passed", "fail", "failed", "failure")
 _OF_RVS = lazy_pattern(  # which tests GPUs, and names them by numbers of its own
-    r"\[RESULT\] \[ {0,4}[\d.]{1,20}\] (?P<what>\S.{0,200}?)(?: ::)? pass ?: ?(?P<truth>TRUE|FALSE)\b"
+    r"\[RESULT\] \[ {0,4}[\d.]{1,20}\] (?P<what>\S.{0,200}?)"
+    r"(?:(?: ::)? (?:pass|met) ?: ?(?P<truth>TRUE|FALSE)\b| (?P<last>TRUE|FALSE|true|false)[ \t]{0,8}$)"
 )
 _FIELD = lazy_pattern(
     r"[ \t>-]{0,16}(?P<label>[A-Za-z][\w ]{1,24}?) ?[:=][ \t]{0,40}(?P<value>\S[^\n]{0,200}?)[ \t]{0,200}"
@@ -128,7 +129,7 @@ def _read_line(line: str) -> tuple[bool, str | None, str] | None:
     if match := _FRONT.fullmatch(line):
         return _is_failure(match["verdict"]), None, match["what"]
     if match := _OF_RVS.search(line):
-        return match["truth"] == "FALSE", None, f"RVS {match['what']}"
+        return (match["truth"] or match["last"].upper()) == "FALSE", None, f"RVS {match['what']}"
     start = line.rstrip(" \t]")
     check, blank, verdict = start.rpartition(" ")
     verdict = verdict.lstrip("[.")

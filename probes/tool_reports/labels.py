@@ -28,6 +28,7 @@ _HEADING = lazy_pattern(  # a whole line
     r"|(?P<anonymous>Device #\d{1,3}:?)"
     r"|(?P<kind>GPU|NPU|Card|AIP|Device)(?: ID)? {0,40}[:#\[]? {0,40}(?P<number>\d{1,3})\]? ?:?"
 )
+_INLINE = lazy_pattern(r"GPU ?\[(?P<number>\d{1,3})\]\s{0,24}:\s{1,24}(?P<rest>[^:]{2,60}:\s.{1,300})")  # of rocm-smi
 _SEPARATED = lazy_pattern(r"(?P<label>[^:=]{1,80}?)(?:\s*:\s+|\s*:$|\s+=\s+|\s{2,})(?P<value>\S.{0,300})?")
 _SPACED = lazy_pattern(  # of devlink, which separates nothing
     r"(?P<label>cmode \w{4,20} value|[a-z][\w-]{0,30}(?:\.[\w-]{1,30})+|driver|serial_number) (?P<value>\S{1,80})"
@@ -81,6 +82,9 @@ def _split_blocks(text: str) -> Iterator[tuple[str | None, list[str]]]:
     for line in text.expandtabs(_TAB).splitlines():
         bare = line.strip()
         if not bare or len(bare) > _LONGEST_LINE:
+            continue
+        if inline := _INLINE.fullmatch(bare):
+            yield f"GPU {inline['number']}", [inline["rest"]]
             continue
         indent = len(line) - len(line.lstrip())
         heading = _HEADING.fullmatch(bare) if lines is None or indent <= margin else None

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from statistics import median
 
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, find_median, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 
@@ -51,8 +50,8 @@ def list_slow_gpus(text: str) -> list[ToolReport]:
             own = [value for at, row in rows.items() for to, value in row.items() if _is_of(gpu, at, to, of_pairs)]
             others = [value for at, row in rows.items() for to, value in row.items()
                       if not _is_of(gpu, at, to, of_pairs) and not (of_pairs and at == to)]  # fmt: skip
-            if len(others) > 1 and own and max(own) < _SHARE * median(others):
-                what = f"{median(own):g} GB/s, the others {median(others):g} GB/s"
+            if len(others) > 1 and own and max(own) < _SHARE * find_median(others):
+                what = f"{find_median(own):g} GB/s, the others {find_median(others):g} GB/s"
                 slow.setdefault(gpu, state_fault("measured-slow", f"NVIDIA {gpu}", what, f"{title}: {what}"))
     return [*slow.values(), *narrow[:1]]
 

@@ -8,10 +8,9 @@ Sources: nvidia-smi(1), section "device monitoring"; NVIDIA IMEX service guide, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
 
 from probes.gpu.facts import normal_address
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, find_median, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.labels import split_table
 from probes.tool_reports.lines import short_lines
@@ -33,6 +32,7 @@ _NODE = lazy_pattern(
 _DOMAIN = lazy_pattern(r"Domain State: {0,4}(?P<state>[A-Z][A-Z_]{1,40}) *")
 _NO_SPARE = lazy_pattern(r"[ \t]{1,40}None[ \t]{1,40}: (?P<count>\d{1,5}) bank\(s\)[ \t]{0,8}")
 _OF_AMD = {"GFX_CLK": "pclk", "GFX_CLOCK": "pclk", "GFX%": "sm", "GFX_UTIL": "sm"}
+_DIGITS = 9  # of the number of a GPU, of MHz
 _CELL = lazy_pattern(
     r"(?<!\S)(-?\d{1,12}(?:\.\d{1,6})?(?:/\d[\d.]{0,8})?|N/A)(?: ?(?:W|°?C|MHz|%|[KMGT]i?B(?:/s)?|Mb/s))?(?!\S)"
 )
@@ -107,8 +107,8 @@ def list_slow_clocks(text: str) -> list[ToolReport]:
     for row in split_table(text).values():
         clock = row.get("clocks.current.sm") or row.get("clocks.sm") or row.get("clocks.current.graphics") or "-"
         use, index = row.get("utilization.gpu", "-"), row.get("index", "")
-        if index.isdecimal():
-            sample = {"sm": use.partition(" ")[0], "pclk": clock.partition(" ")[0]}
+        if index.isdecimal() and len(index) <= _DIGITS:
+            sample = {"sm": use.partition(" ")[0][:_DIGITS], "pclk": clock.partition(" ")[0][:_DIGITS]}
             samples.setdefault(int(index), []).append(sample)
     if not samples:
         raise ParseError("no clock of a GPU")
@@ -138,11 +138,11 @@ def list_slow_amd(text: str) -> list[ToolReport]:
 def _list_slow(samples: Mapping[int, Sequence[Mapping[str, str]]], maker: str = "NVIDIA") -> Iterator[ToolReport]:
     """GPUs whose clock is far below that of the others while all of them are busy."""
     busy = {
-        gpu: median(clocks)
+        gpu: find_median(clocks)
         for gpu, rows in samples.items()
         if (clocks := [int(row["pclk"]) for row in rows if _is_busy(row) and row.get("pclk", "-").isdecimal()])
     }
-    usual = median(busy.values()) if len(busy) >= _FEWEST_GPUS else 0
+    usual = find_median(busy.values()) if len(busy) >= _FEWEST_GPUS else 0
     for gpu, clock in sorted(busy.items()):
         if clock < usual * _SLOW:
             what = f"{clock:.0f} MHz, the others {usual:.0f} MHz"
@@ -213,9 +213,9 @@ def list_slowed_gpus(text: str) -> list[ToolReport]:
     for what, times in seconds.items():
         for gpu, long in times.items():
             others = [time for other, time in times.items() if other != gpu]
-            alone = len(others) >= _FEWEST_GPUS - 1 and long > _TIMES * median(others)
+            alone = len(others) >= _FEWEST_GPUS - 1 and long > _TIMES * find_median(others)
             if long >= _LONG_SECONDS:
-                shown = f"{what} for {long} s" + (f", the others {median(others):.0f} s" if alone else "")
+                shown = f"{what} for {long} s" + (f", the others {find_median(others):.0f} s" if alone else "")
                 code = "smi-slowed-alone" if alone else "smi-slowed"
                 reports.append(state_fault(code, gpu, shown, shown))
     return reports[:_MOST_REPORTS]

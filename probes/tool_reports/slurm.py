@@ -86,7 +86,10 @@ def list_held_nodes(text: str) -> list[ToolReport]:
     """
     if not _HEADING.search(check_length(text)):
         return _list_states(text)
-    return _sort_gravest_first([_report(row["nodes"], row["reason"], row[0]) for row in _rows(text)])
+    reasons = [_report(row["nodes"], row["reason"], row[0]) for row in _rows(text)]
+    named = {report.subject for report in reasons}
+    states = _list_states(text) if _LIST.search(text) else []  # of `sinfo` beside it
+    return _sort_gravest_first([*reasons, *(report for report in states if report.subject not in named)])
 
 
 def _list_states(text: str) -> list[ToolReport]:

@@ -36,7 +36,7 @@ _IDENTITY = lazy_pattern(  # or a place, a state or a count; in a label or a hea
 )
 _MEASURED = lazy_pattern(
     r"\b(?:temp(?:erature)?|draw|usage|util(?:ization)?|used|free|throughput|reserved|fan|voltage|fps|latency|energy)\b"
-    r"|^clocks?(?:/|\.(?:current|sm|mem|gr|video)|$)"
+    r"|(?<!pcie )clock level|^clocks?(?:/|\.(?:current|sm|mem|gr|video)|$)"
 )
 _SETTING = lazy_pattern(  # a limit of what varies
     r"\b(?:max(?:imum)?|min(?:imum)?|default|limit|requested|supported|threshold|target|shutdown|slowdown temp|size"

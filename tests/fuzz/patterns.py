@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from probes.layout import Layout
-from probes.text import LazyPattern
+from probes.text import LazyPattern, PatternChoice
 from tests.conftest import ROOT
 
 if sys.version_info >= (3, 11):
@@ -54,6 +54,7 @@ def patterns() -> Iterator[tuple[str, re.Pattern[Any], str]]:
                         used.setdefault(tables.get(used_name, used_name), set()).add(method)
             for variable, value in vars(module).items():
                 unseen = {"fullmatch" if isinstance(value, Layout) else "search"}
+                unseen = {"match"} if isinstance(value, PatternChoice) else unseen
                 for pattern in _all(value):
                     for method in sorted(used.get(variable, () if variable in _imported(tree) else unseen)):
                         yield f"{name}.{variable}", pattern, method
@@ -106,7 +107,7 @@ def _imported(tree: ast.Module) -> set[str]:
 
 
 def _all(value: object) -> Iterator[re.Pattern[Any]]:
-    if isinstance(value, LazyPattern):
+    if isinstance(value, (LazyPattern, PatternChoice)):
         yield re.compile(*value.arguments)
     elif isinstance(value, re.Pattern):
         yield value

@@ -130,6 +130,11 @@ _CLOCKS = "index, clocks.current.sm [MHz], utilization.gpu [%]\n" + "".join(
     f"{gpu}, {345 if gpu == 2 else 1980} MHz, 99 %\n" for gpu in range(4)
 )
 _SLOWED = "GPU 00000000:2D:00.0\n  Clocks Event Reasons Counters\n    HW Thermal Slowdown : 903000000 us\n"
+_OWN_SCREEN = (
+    "ERROR  1 error\n  84 checks ran\nERROR  GPU2: PCIe link is x8\n  confirm   ibstat\n"
+    "  rule      pcie-width-downgraded\n"
+    '"rule": "mtu-small", "severity": "info", "subject": "a", "label": "b", "summary": "c \\u00e9"\n'
+)
 _SHEET = "host,gpu,pcie_width\nn1,0,16\nn2,0,16\nn3,0,16\nn4,0,8\n"
 READERS: tuple[Reader, ...] = (
     # text of files
@@ -245,6 +250,10 @@ READERS: tuple[Reader, ...] = (
         "hfi1_0:1      PortGID:0x1\n   PortState:     Init (LinkUp)\n",
     ),
     parser(
+        "probes.tool_reports.network.moments:list_growing", "13:00 rx_crc_errors_phy: 1\n13:05 rx_crc_errors_phy: 9\n"
+    ),
+    lenient("probes.tool_reports.network.moments:has_series", "t0 symbol_error: 1\nt1 symbol_error: 9\n"),
+    parser(
         "probes.tool_reports.network.ufm:list_ufm_events",
         "2026-02-03 04:05:06.123 [71] [110] WARNING [Port] [Computer: n7 Port 1] : Symbol Error rate exceeded\n",
     ),
@@ -259,6 +268,8 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.tool_reports.sentences.stated:find_tool_errors", "# Port number 1 state is Down\n"),
     lenient("probes.tool_reports.sentences.stated:list_stated_lines", "# Port number 1 state is Down\n"),
     parser("probes.tool_reports.sentences.stated:list_unexplained_beside", "ERROR: mlx5_3 refuses to arm\n"),
+    lenient("probes.tool_reports.sentences.xids:list_stated_xids", "GPU 6: XID 48 (3x), Xids 63 and 94\n"),
+    lenient("probes.layout:list_cells", "| 0 | OK |\n| 1 | O"),
     lenient("probes.tool_reports.sentences.stated:is_stated", "# Port number 1 state is Down\n"),
     lenient("probes.rdma.lost_heading:find_lost_heading", "\t\tState: Active\n\t\tPhysical state: LinkUp\n"),
     *(
@@ -287,6 +298,9 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.nvidia_tools:list_slow_clocks", _CLOCKS),
     parser("probes.tool_reports.nvidia_tools:list_slowed_gpus", _SLOWED),
     lenient("probes.tool_reports.sentences.compared:list_compared", "GPU 5 shows PCIe width x8 (others x16)"),
+    lenient("probes.tool_reports.own_report:is_own", _OWN_SCREEN),
+    lenient("probes.tool_reports.own_report:leave_out_own", _OWN_SCREEN),
+    lenient("probes.tool_reports.own_report:list_own_findings", _OWN_SCREEN),
     lenient("probes.tool_reports.tables.sheets:is_sheet", _SHEET),
     parser("probes.tool_reports.tables.sheets:list_sheet_faults", _SHEET),
     parser("probes.cut_json:load_json", '[{"memdev": "mem0", "health": {"maintenance_needed": true,'),
@@ -433,7 +447,12 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.tool_reports.tables.cells:list_all_values", "port state: FAILED\nrail1 200G\nrail2 400G\n"),
     lenient("probes.tool_reports.tables.cells:list_table_values", "gpu a max\n0 1 2\n1 2 2\n2 2 2\n"),
     lenient("probes.tool_reports.tables.entries:read_number", "11 240,5 W"),
-    lenient("probes.tool_reports.tables.odd_rows:list_odd_rows", "".join(f"rail{at} {at}00G\n" for at in range(5))),
+    lenient(
+        "probes.tool_reports.tables.rows:read_rows",
+        "".join(f"rail{at} {at}00 Gb/s\n" for at in range(5)),
+        "gpu_0_x=1\ngpu_1_x=1\ngpu_2_x=2\n",
+        'a_rpm{fan="F1"} 1\na_rpm{fan="F2"} 1\na_rpm{fan="F3"} 2\n',
+    ),
     parser("probes.tool_reports.unnamed:list_shown_files", tool_texts.NUMA_NODES.format(node=-1), tool_texts.RATES),
     parser("probes.tool_reports.network.port_errors:list_narrow_links", tool_texts.discovered(4, narrow=3)),
     parser("probes.tool_reports.unnamed:list_module_lines", "nouveau 2596864 4\nmlx5_core 1 1 mlx5_ib\n"),
@@ -669,11 +688,13 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.sources.given:find_early_end", rdma_texts.IBSTAT),
     lenient("probes.sources.given:cut_early_end", rdma_texts.IBSTAT),
     lenient("probes.sources.given:end_pasted_line", rdma_texts.IBSTAT.rstrip()),
+    lenient("probes.sources.given:drop_cut_number", rdma_texts.IBSTAT.rstrip()),
     lenient("probes.sources.examples:blank_examples", "Such lines, for example:\n\n[ 1.5] NVRM: Xid\n\n"),
     lenient("probes.sources.given:is_log_of_job", "gpu01:4711:4790 [0] NCCL INFO comm 0x7f rank 0 nranks 2\n"),
+    lenient("probes.sources.pasted:find_silent_command", "[root@n7 ~]# dmesg | grep -i xid\n[root@n7 ~]# \n"),
     lenient("probes.sources.pasted:find_prompt_host", f"[root@n7 ~]# ibstat\n{rdma_texts.IBSTAT}"),
     lenient("probes.sources.unwrap:join_wrapped", rdma_texts.IBSTAT),
-    lenient("probes.sources.quoted_lines:list_quoted_lines", "Name: n7\n  x node/n8 NVRM: Xid (PCI:0000:1b:00): 79\n"),
+    lenient("probes.sources.host_lines:list_quoted_lines", "Name: n7\n  x node/n8 NVRM: Xid (PCI:0000:1b:00): 79\n"),
     Reader(
         "probes.sources.host_lines:split_hosts",
         seeds.texts("n7: CA 'a'\nn8: CA 'a'\n", "n7 | CHANGED | rc=0 >>\nup\nn8 | CHANGED | rc=0 >>\nup\n"),
@@ -868,6 +889,7 @@ READERS: tuple[Reader, ...] = (
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
     "probes.compression.find_compression": "a question about the begin of bytes",
+    "probes.tool_reports.facts.state_fault": "the code of a fault that was read",
     "probes.tool_reports.labels.read_labels": "lines of one device that split_devices found",
     "probes.tool_reports.unequal.compare_labels": "the name of a command",
     "probes.tool_reports.unequal.varies": "a label that was read",
@@ -876,6 +898,11 @@ NOT_READERS = {
     "probes.tool_reports.tables.entries.is_complete": "a cell that was read",
     "probes.tool_reports.tables.entries.is_incomplete": "the same",
     "probes.tool_reports.tables.entries.is_below": "the same",
+    "probes.tool_reports.tables.entries.shape": "the name of a row that was read",
+    "probes.tool_reports.tables.quantities.find_quantity": "the heading of a column that was read",
+    "probes.tool_reports.tables.quantities.is_by_use": "the same",
+    "probes.tool_reports.tables.quantities.is_less": "the same",
+    "probes.tool_reports.tables.quantities.is_sweep": "the same",
     "probes.tool_reports.tables.forms.cut": "a line of a table; read_tables cuts with it",
     "probes.sources.identify.identify_by_words": "identify_command does the same after its own",
     "probes.tool_reports.tables.forms.read_tables": "list_table_values reads with it",

@@ -25,6 +25,7 @@ AnswerFormat = Literal["text", "json", "csv"]
 
 _INTERRUPTED_MESSAGE = "Query interrupted"  # DuckDB's own error on Ctrl-C
 _GRACE_SECONDS = 0.7
+_ADDRESS_SPACE = 1 << 30  # measured: 0.8 GiB end in the loader or in a thread that cannot start
 
 Dataset = Annotated[str | None, opt.option("DIR|URL", "Dataset of `fleet ingest`.", envvar="FABRICSCOPE_DATASET")]
 EngineUrl = Annotated[
@@ -214,7 +215,16 @@ INSTALL = f"the fleet's libraries are not installed: in the checkout, {sys.execu
 
 
 def require_libraries(*modules: str) -> None:
-    """Raises CliError, with installation help, if a library is missing."""
+    """Raises CliError, with installation help, if a library is missing, or has no room: below it DuckDB's loader ends
+    the process with a line of its own."""
+    import resource
+
     missing = [module for module in modules or ("pyarrow", "duckdb") if find_spec(module) is None]
     if missing:
         raise CliError(f"{INSTALL} (missing: {', '.join(missing)})")
+    space = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= space < _ADDRESS_SPACE:
+        need = f"the fleet's libraries need {_ADDRESS_SPACE >> 30} GiB"
+        raise CliError(
+            f"the address space is limited to {space >> 20} MiB: {need}", "ulimit -v unlimited sets no limit"
+        )

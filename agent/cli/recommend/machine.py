@@ -52,7 +52,7 @@ def recommend_machine(
     report: opt.ReportFile = None,
     only: opt.Only = None,
     skip: opt.Skip = None,
-    timeout: opt.Timeout = None,
+    timeout: opt.SourceTimeout = None,
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",
     collective: Annotated[Collective | None, typer.Option(help="Only this collective.", show_default=False)] = None,

@@ -38,6 +38,27 @@ FOLLOWS = {
 }
 
 
+# What a difference costs, the gravest first: what is lost, what is slower or may lose packets, settings, versions
+_LOST = """
+gpus rails nics sockets numa-nodes memory numa-memory gpu-models gpu-memory-mib gpu-driver-state gpu-nvlinks-active
+gpu-fabric-state gpu-fabric-status gpu-recovery-action nic-state nic-board nic-role port-state port-phys-state
+port-link-layer
+"""
+_SLOWER = """
+gpu-bar1-mib gpu-mig gpu-clique gpu-cluster-uuid port-rate-gbit-s port-width port-speed port-active-mtu port-gid-types
+pcie-width pcie-speed pcie-acs rail-mtu rail-speed-gbit-s rail-fec rail-fec-active rail-trust rail-pfc rail-dscp-prio
+rail-prio-tc rail-tc-bandwidth rail-ecn rail-pause rail-pause-rx rail-pause-tx part-settings
+"""
+_VERSIONS = """
+cpu driver driver-open cuda nccl rdma-stack rdma-stack-version bios kernel os virtualization profile gpu-vbios
+nic-firmware switch-version probe-status probe-seconds clock
+"""
+_SETTING = 2
+_WEIGHTS = {key: weight for weight, keys in enumerate((_LOST, _SLOWER, "", _VERSIONS)) for key in keys.split()}
+_ERRORS = "error-rate-"
+_PORTS = ("switch-port-", "interface-")  # what is compared of them as of rails
+
+
 class PeerGroup(NamedTuple):
     """What a value is compared within."""
 
@@ -95,7 +116,8 @@ class NoMajority(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fold_deviations(odds: Iterable[Deviation], stale: frozenset[str] = frozenset()) -> list[tuple[Outlier, set[str]]]:
-    """Answers and their nodes, most nodes last: a single cable is easier to overlook than a roll-out."""
+    """Answers and their nodes, what costs most first, and of that most nodes last: a single cable is easier to overlook
+    than a roll-out."""
     alike: dict[tuple[str, str, str, str, str | None], list[Deviation]] = {}
     for deviation in odds:
         alike.setdefault(
@@ -107,8 +129,20 @@ def fold_deviations(odds: Iterable[Deviation], stale: frozenset[str] = frozenset
     return sorted(_absorb(outliers, hosts), key=lambda item: _rank(item[0]))
 
 
-def _rank(outlier: Outlier) -> tuple[str, int, str, str]:
-    return outlier.hardware_class, outlier.nodes, outlier.attribute, outlier.hosts
+def _rank(outlier: Outlier) -> tuple[str, int, int, str, str]:
+    return outlier.hardware_class, _weigh(outlier.attribute), outlier.nodes, outlier.attribute, outlier.hosts
+
+
+def _weigh(attribute: str) -> int:
+    """
+    >>> _weigh("gpus"), _weigh("error-rate-wire"), _weigh("switch-port-pfc"), _weigh("cmdline"), _weigh("kernel")
+    (0, 1, 1, 2, 3)
+    """
+    if attribute.startswith(_ERRORS):
+        return _WEIGHTS["part-settings"]
+    for prefix in _PORTS:
+        attribute = attribute.replace(prefix, "rail-")
+    return _WEIGHTS.get(attribute, _SETTING)
 
 
 def _group_by_rails(odds: list[Deviation]) -> list[list[Deviation]]:

@@ -12,7 +12,7 @@ from agent.fleet.table import TEXT, TIME
 from agent.fleet.tables import TABLES, Column
 
 GONE, NEW, MOVED = "gone", "new", "moved"
-BAGS = ("cmdline", "services", "settings")  # reported word by word
+BAGS = ("cmdline", "services", "settings", "part_settings")  # reported word by word
 
 
 class DriftSubject(NamedTuple):

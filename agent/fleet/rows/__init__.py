@@ -21,6 +21,7 @@ from agent.fleet.rows import device_fields, devices, identity, network, report_f
 from agent.fleet.rows.counters import CounterDigests, CounterRows, ReportCounters, rate_rows
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.functions import FunctionReader
+from agent.fleet.rows.part_settings import format_part_settings
 from agent.fleet.rows.recent import Cut, Cutter, Lists, Recent, decode_part, is_hole, once
 from agent.fleet.rows.recent import DamagedPart as DamagedPart
 from agent.fleet.rows.unique_rows import ComparedColumns, Functions, Rows, Shared
@@ -166,8 +167,16 @@ class Reader:
             else self._compared_digest(name, functions.rows if name == PCI.name else numbers[name], functions.alike)
             for name in COMPARED
         ]
+        of_rails = [netdev for netdev in netdevs if netdev.nic in rails]
         totals = HostTotals(
-            len(gpus), len(rails), len(own), alike, len(own_numbers), compared, devices.list_models(tuple(gpu_kinds))
+            len(gpus),
+            len(rails),
+            len(own),
+            alike,
+            len(own_numbers),
+            compared,
+            devices.list_models(tuple(gpu_kinds)),
+            format_part_settings(gpus, of_rails, report.software.driver.parameters),
         )
         tables[HOST.name] = [verdicts.host_row(report, label, totals)]
         ids, digests = self._add_own(tables)

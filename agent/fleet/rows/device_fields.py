@@ -11,7 +11,8 @@ from msgspec import Raw
 
 from agent.fleet.device_tables import GPU, NETDEV, NIC, NVLINK, PCI, PORT
 from agent.fleet.rows.row_columns import Int as Int
-from agent.fleet.rows.row_columns import RowColumns
+from agent.fleet.rows.row_columns import RowColumns, add_compared
+from agent.model import gpu, nic
 
 NONE, NULL, EMPTY = Raw(b"[]"), Raw(b"null"), Raw(b"{}")
 
@@ -87,6 +88,7 @@ class FabricFields(msgspec.Struct, frozen=True, gc=False):
     cluster_uuid: str | None = None
 
 
+@add_compared(gpu.C2c)
 class C2cFields(msgspec.Struct, frozen=True, gc=False):
     errors: dict[str, int] = {}
 
@@ -95,6 +97,17 @@ class MigFields(msgspec.Struct, frozen=True, gc=False):
     current: bool | None = None
 
 
+@add_compared(gpu.GpuHealth)
+class HealthFields(msgspec.Struct, frozen=True, gc=False):
+    pass
+
+
+@add_compared(gpu.Partition)
+class PartitionFields(msgspec.Struct, frozen=True, gc=False):
+    pass
+
+
+@add_compared(gpu.Gpu)
 @GPU_ROWS.add_fields
 class GpuFields(msgspec.Struct, frozen=True, gc=False):
     id: str
@@ -109,6 +122,8 @@ class GpuFields(msgspec.Struct, frozen=True, gc=False):
     links: Raw = NONE
     links_known: bool = False
     fabric: FabricFields | None = None
+    health: HealthFields | None = None
+    partition: PartitionFields | None = None
     c2c: C2cFields | None = None
     pcie_counters: dict[str, int] = {}
     error_counts: dict[str, int] = {}
@@ -154,10 +169,12 @@ class NicFields(msgspec.Struct, frozen=True, gc=False):
     ports: list[PortFields] = []
 
 
+@add_compared(nic.Fec)
 class FecFields(msgspec.Struct, frozen=True, gc=False):
     active: str | None = None
 
 
+@add_compared(nic.TransceiverModule)
 class ModuleFields(msgspec.Struct, frozen=True, gc=False):
     vendor: str | None = None
     part: str | None = None
@@ -170,11 +187,13 @@ class NeighborFields(msgspec.Struct, frozen=True, gc=False):
     port: str | None = None
 
 
+@add_compared(nic.Pause)
 class PauseFields(msgspec.Struct, frozen=True, gc=False):
     rx: bool | None = None
     tx: bool | None = None
 
 
+@add_compared(nic.Qos)
 class QosFields(msgspec.Struct, frozen=True, gc=False):
     trust: str | None = None
     pfc: tuple[bool, ...] = ()
@@ -188,6 +207,7 @@ class QosFields(msgspec.Struct, frozen=True, gc=False):
     pfc_frames_received: list[int] = []
 
 
+@add_compared(nic.Netdev)
 @NETDEV_ROWS.add_fields
 class NetdevFields(msgspec.Struct, frozen=True, gc=False):
     id: str

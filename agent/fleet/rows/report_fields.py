@@ -54,6 +54,7 @@ class DriverFields(msgspec.Struct, frozen=True, gc=False):
     version: str | None = None
     open: bool | None = None
     cuda: str | None = None
+    parameters: dict[str, str] = {}
 
 
 class StackFields(msgspec.Struct, frozen=True, gc=False):

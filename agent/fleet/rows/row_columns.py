@@ -9,9 +9,11 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, Table
+from agent.model.peers import list_words, read_types
 
 LEAST, MOST = -(2**63), 2**63 - 1  # of a number in a column; counters are 64 bits without sign
 Int = Annotated[int, msgspec.Meta(ge=LEAST, le=MOST)]
+COMPARED_WORDS = ("equal", "usual")
 Row = tuple[Any, ...]
 S = TypeVar("S", bound=msgspec.Struct)
 _TYPES: dict[str, Any] = {TEXT: str | None, INT: Int | None, FLOAT: float | None, BOOL: bool | None}
@@ -38,6 +40,19 @@ class RowColumns:
     def row(self, source: msgspec.Struct, **computed: Any) -> Row:
         """The row, in the order of the table, without the node and its class."""
         return self._order(self._plain(source) + self._computed(computed))
+
+
+def add_compared(model: Any) -> Callable[[type[S]], type[S]]:
+    """Decorates a class: it gets each field of `model` that is compared among peers and that it does not declare."""
+
+    def extend(parts: type[S]) -> type[S]:
+        types, own = read_types(model), parts.__struct_fields__
+        compared = [name for name, word in list_words(model).items() if word.word in COMPARED_WORDS]
+        missing = [(name, types[name].type | None, None) for name in compared if name not in own]
+        module = parts.__module__
+        return msgspec.defstruct(parts.__name__, missing, bases=(parts,), module=module, frozen=True, gc=False)  # type: ignore[return-value]
+
+    return extend
 
 
 def fill_row(table: Table, source: object, **computed: Any) -> Row:

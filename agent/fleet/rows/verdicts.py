@@ -52,6 +52,7 @@ class HostTotals(NamedTuple):
     identities: int
     digests: Sequence[int]  # of the tables in alike.COMPARED
     gpu_models: str | None = None
+    part_settings: str | None = None
 
 
 class Label(NamedTuple):
@@ -136,6 +137,7 @@ def host_row(r: ReportFields, label: Label, counted: HostTotals) -> Row:
         *_limits(s.limits),
         counted.gpu_models,
         window_seconds(r.counters_window),
+        counted.part_settings,
     )
 
 

@@ -14,7 +14,12 @@ _TITLES = {
     "switch": "Switches", "switch port": "Switch ports", "hop": "Hops",
 }  # fmt: skip
 _NODES = ("host", "switch")  # what a change of is one of the node
-_BAGS = {"cmdline": "kernel command line", "settings": "NCCL settings", "services": "services"}
+_BAGS = {
+    "cmdline": "kernel command line",
+    "settings": "NCCL settings",
+    "services": "services",
+    "part_settings": "settings of GPUs and rails",
+}
 
 
 def page(answer: Drift, width: int = 80) -> list[Line]:

@@ -135,7 +135,10 @@ def sentences(group: FindingGroup) -> list[str]:
 
 
 def _classes(shares: list[Share]) -> str:
-    parts = [f"{number(one.nodes)} of {count_class(one)} of {one.hardware_class}" for one in shares[:_CLASSES]]
+    parts = [
+        one.hardware_class if one.of == 1 else f"{number(one.nodes)} of {count_class(one)} of {one.hardware_class}"
+        for one in shares[:_CLASSES]
+    ]  # "1 of 1 node" states nothing: the only one of its class, or the only one that was asked about
     rest = shares[_CLASSES:]
     if rest:
         parts.append(f"{number(sum(one.nodes for one in rest))} of {count(len(rest), 'other class')}")

@@ -7,9 +7,14 @@ from itertools import groupby
 from agent.fleet.questions.deviations import NoMajority, Outlier
 from agent.fleet.questions.multisets import ABSENT
 from agent.fleet.questions.outliers import Outliers
+from agent.fleet.rows.row_columns import COMPARED_WORDS
 from agent.fleet.text.parts import count, hosts, name_asked, number, share, wrap_item
+from agent.model.gpu import Gpu
+from agent.model.nic import Netdev
 from agent.outputs.text.lines import BLANK, Line, make_heading, wrap_paragraph
+from agent.rules.peers.fields import list_fields
 
+_KINDS = {"gpu": (Gpu, "GPUs"), "netdev": (Netdev, "rails")}
 _STATES = {
     "no_driver": "no driver is bound",
     "vfio": "it is passed to a guest (vfio)",
@@ -82,6 +87,8 @@ def _has(outlier: Outlier) -> str:
         return f"{outlier.what} has {outlier.value}"
     if outlier.attribute == "services":
         return f"service {outlier.value.replace('=', ' is ', 1)}"
+    if outlier.attribute == "part-settings":
+        return _format_setting(outlier.value)
     if outlier.attribute == "probe-status":
         return f"status of the probe {', '.join(outlier.places)}: {outlier.value}"
     if outlier.attribute.endswith("-pfc"):
@@ -90,6 +97,21 @@ def _has(outlier: Outlier) -> str:
         return _STATES[outlier.value]
     what = outlier.what.removesuffix(" of a rail").removesuffix(" of a switch port")
     return f"{what} is {outlier.value}"
+
+
+def _format_setting(text: str) -> str:
+    """
+    >>> _format_setting("gpu.health.power_limit_watts=600"), _format_setting("driver.NvLinkDisable=1")
+    ('power limit of all GPUs is 600 W', 'driver parameter NvLinkDisable is 1')
+    """
+    name, _, value = text.partition("=")
+    kind, _, path = name.partition(".")
+    if kind not in _KINDS:
+        return f"{kind} parameter {path} is {value}"
+    struct, parts = _KINDS[kind]
+    words = (field.word for name in COMPARED_WORDS for field in list_fields(struct, name) if field.path == path)
+    word = next(words, None)
+    return f"{word.title} of all {parts} is {value}{f' {word.unit}' * bool(word.unit)}" if word else text
 
 
 def _describe_place(outlier: Outlier) -> str:
@@ -110,7 +132,9 @@ def _usually(outlier: Outlier) -> str:
             return f"{of} have it ({percent})"
         if outlier.usual == ABSENT:
             return f"{of} do not have this option ({percent})"
-    peers_value = outlier.usual.partition("=")[2] if outlier.attribute == "services" else outlier.usual
+    peers_value = outlier.usual
+    if outlier.attribute in ("services", "part-settings"):
+        peers_value = peers_value.partition("=")[2]
     if outlier.attribute == "nic-state":
         peers_value = _STATES.get(peers_value, peers_value)
     board = outlier.places[0] if outlier.attribute.startswith("nic-") and len(outlier.places) == 1 else ""

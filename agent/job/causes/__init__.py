@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from agent.job.candidate import PossibleCause
 from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
 from agent.job.causes.coded import find_coded, find_efa
+from agent.job.causes.completions import find_completions
 from agent.job.causes.devices import find_cuda, find_xids
 from agent.job.causes.dump_hangs import find_dump_delays, find_dump_hangs
 from agent.job.causes.generic import find_boxed, find_generic
 from agent.job.causes.network import (
     find_async,
-    find_completions,
     find_connect,
     find_memlock,
     find_queue_pairs,
@@ -125,6 +125,7 @@ _SPECIAL = {
     "task-exit": _none,
     "mpi-exit": _none,
     "mpi-no-active-port": find_boxed,
+    "mpi-library-call": find_boxed,
     "efa-not-found": find_no_efa,
     "efa-plugin-failed": find_efa_plugin,
     "hccl-notify-timeout": find_waiting_npus,

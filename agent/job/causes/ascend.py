@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -10,8 +9,9 @@ from agent.job.candidate import PossibleCause, find_hosts, first_of, name_number
 from agent.job.catalogue import load_codes
 from agent.job.causes.generic import describe, find_generic
 from agent.job.evidence import Evidence, LineEvent
+from probes.text import lazy_pattern
 
-_PEER = re.compile(r"\bdst_rank\[(\d{1,7})\]")
+_PEER = lazy_pattern(r"\bdst_rank\[(\d{1,7})\]")
 
 
 def find_link_timeouts(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:

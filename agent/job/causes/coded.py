@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
@@ -11,6 +10,7 @@ from agent.job.catalogue import load_codes
 from agent.job.causes.generic import find_generic
 from agent.job.causes.words import collect_words, fill
 from agent.job.evidence import Evidence, LineEvent
+from probes.text import lazy_pattern
 
 
 def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
@@ -42,7 +42,7 @@ def find_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
         yield candidate
 
 
-_EFA_PEER = re.compile(r"Peer host id: (i-[0-9a-f]{4,32})")
+_EFA_PEER = lazy_pattern(r"Peer host id: (i-[0-9a-f]{4,32})")
 _RAW_STATUSES = ("20", "21")  # of libfabric before 1.16: a status of verbs, which is no number of an error here
 
 

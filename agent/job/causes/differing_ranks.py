@@ -11,13 +11,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from itertools import chain, pairwise
-from statistics import median
 from typing import NamedTuple
 
 from agent.job.candidate import PossibleCause, find_hosts, name_ranks
 from agent.job.evidence import Evidence
 from agent.job.line_forms import SLOT, FormLine, LineForm, LineWriter
 from agent.model.labels import natural
+from probes.text import find_median, lazy_pattern
 
 _LEAST = 4  # processes, below which no majority is one
 _FEW = 8  # one of so many may differ
@@ -28,12 +28,12 @@ _SAMPLES = 4
 _STEADY, _SLOW = 1.1, 1.5  # times the middle
 _CLOSE = 0.2
 _ALIKE = 0.6  # of the words of two forms
-_TIMED = re.compile(
+_TIMED = lazy_pattern(
     r"^\s{0,2}(?:[mun]?s\b|sec|min|hours?|it/s|tok\w*/s|samples/s|[TG]FLOP|[GM]i?B)|"
     r"(?:time|took|elapsed|latency|duration|throughput|speed|in|after)\W{0,12}(?:\([mun]?s\))?\W{0,4}$"
 )
 _BEHIND, _BEFORE = 12, 40  # characters beside a value
-_WORRYING = re.compile(
+_WORRYING = lazy_pattern(
     r"warn|slow|set by environment|time[ -]?out|fall(?:s|ing)? ?back|disabl|unavailable|"
     r"\bnot (?:available|supported|found)|cannot|could not|unable|missing|degrad|mismatch",
     re.IGNORECASE,
@@ -42,7 +42,7 @@ _MOST_OWN = 20  # forms of one set
 _AROUND = 3  # words beside what differs
 _BESIDE = 4  # of them beside a value
 _SHOWN = 160  # characters of a message
-_OF_THE_RING = re.compile(r"(?:Trees?|Ring) |(?:Channel|Ring) \0(?:/\0)? : \0(?: \0)*$")
+_OF_THE_RING = lazy_pattern(r"(?:Trees?|Ring) |(?:Channel|Ring) \0(?:/\0)? : \0(?: \0)*$")
 
 _Member = int | str  # a rank, or a process or file by name
 _Rows = dict[_Member, list[tuple[str, ...]]]
@@ -68,7 +68,7 @@ class _Peers:
         lines: Counter[_Member] = Counter()
         for writer, name in names.items():
             lines[name] += evidence.forms.lines[writer]
-        enough = 0.2 * median(lines.values()) if lines else 0
+        enough = 0.2 * find_median(lines.values()) if lines else 0
         self.members = frozenset(name for name, count in lines.items() if count >= enough)
         for form in evidence.forms.forms.values():
             rows: _Rows = defaultdict(list)
@@ -260,10 +260,10 @@ def _compare_times(peers: _Peers) -> Iterator[RankDifference]:
             if not _is_timed(before, behind) or any(len(row) < _SAMPLES for row in rows.values()):
                 continue
             try:
-                middles = {name: median(float(values[slot]) for values in row) for name, row in rows.items()}
+                middles = {name: find_median(float(values[slot]) for values in row) for name, row in rows.items()}
             except ValueError:
                 continue
-            usual = median(middles.values())
+            usual = find_median(middles.values())
             near = [value for value in middles.values() if usual / _STEADY <= value <= usual * _STEADY]
             odd = frozenset(name for name, value in middles.items() if not usual / _SLOW < value < usual * _SLOW)
             if usual and len(near) + len(odd) == len(middles) and peers.are_few(odd):

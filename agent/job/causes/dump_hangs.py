@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from statistics import median
 
 from agent.job.candidate import PossibleCause, find_hosts, name_numbers, suspect_ranks
 from agent.job.dumps.flight_recorder import Dumps
 from agent.job.evidence import Evidence
+from probes.text import find_median
 
 _LEAST_JOINT = 20
 _LEAST_DELAY = 1.0  # seconds
@@ -169,14 +169,14 @@ def _measure(dumps: Dumps, name: str) -> dict[int, float]:
     joint = set.intersection(*(state.created.keys() & state.done.keys() for state in states.values()))
     if len(joint) < _LEAST_JOINT:
         return {}
-    ends = {number: median(state.done[number] for state in states.values()) for number in joint}
-    offsets = {rank: median(state.done[n] - ends[n] for n in joint) for rank, state in states.items()}
+    ends = {number: find_median(state.done[number] for state in states.values()) for number in joint}
+    offsets = {rank: find_median(state.done[n] - ends[n] for n in joint) for rank, state in states.items()}
     starts = {rank: {n: state.created[n] - offsets[rank] for n in joint} for rank, state in states.items()}
-    usual = {n: median(times[n] for times in starts.values()) for n in joint}
+    usual = {n: find_median(times[n] for times in starts.values()) for n in joint}
     last = {n: max(starts, key=lambda rank: starts[rank][n]) for n in joint}
     late = {}
     for rank, times in starts.items():
-        delay = median(times[n] - usual[n] for n in joint) / 1e9
+        delay = find_median(times[n] - usual[n] for n in joint) / 1e9
         if delay >= _LEAST_DELAY and sum(last[n] == rank for n in joint) >= _SHARE * len(joint):
             late[rank] = delay
     return late

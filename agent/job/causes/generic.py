@@ -11,7 +11,7 @@ from agent.job.causes.words import collect_words, fill
 from agent.job.evidence import Evidence, LineEvent
 
 _NO_CAUSES = frozenset(("fact", "noise"))  # roles
-_BOX = 12  # of them, of a message of Open MPI
+_ABOVE, _BOX = 3, 12  # lines of a message of Open MPI, above and below the one that names the failure
 
 
 def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
@@ -29,7 +29,7 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
             if not rows:
                 continue
         row, first = rows[0].row, first_of(rows)
-        candidate = PossibleCause(row.form_of or row.id, role, row.fault, "", row.confidence)
+        candidate = PossibleCause(row.form_of or row.id, role, row.fault, "", row.judge(role))
         candidate.is_plain = row.plain
         candidate.add_events(evidence, rows)
         candidate.nic = first.groups.get("nic") or None
@@ -38,7 +38,9 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
         candidate.ranks |= {int(task): None for event in rows if (task := event.groups.get("task", "")).isdecimal()}
         if "how" in first.groups:
             candidate.facts["how"] = first.groups["how"]
-        candidate.hosts |= {name: None for event in rows if (name := event.groups.get("hosts"))}
+        named_hosts = {name: None for event in rows if (name := event.groups.get("hosts"))}
+        written = {event.line.host for event in rows}
+        candidate.hosts = {name: None for name in candidate.hosts if name in written or not named_hosts} | named_hosts
         for event in rows:
             host = evidence.ranks.find_host(event.groups.get("peer", ""))
             if host is not None:
@@ -50,18 +52,15 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
 
 
 def find_boxed(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
-    """Messages of Open MPI in a box, whose host is a line below them."""
-    places = [event for event in evidence.events.values() if event.row.id == "mpi-local-host"]
+    """Messages of Open MPI in a box, whose host and error are lines of their own."""
+    box = [event for event in evidence.events.values() if event.row.id == "mpi-local-host"]
     for candidate in find_generic(evidence, events):
         file, number = candidate.first_line or (0, 0)
-        candidate.blame(
-            hosts=(
-                event.groups["hosts"].partition(".")[0]
-                for event in places
-                if event.line.file == file and 0 < event.line.number - number <= _BOX
-            )
-        )
-        describe(evidence, candidate, first_of(events))
+        near = [row for row in box if row.line.file == file and -_ABOVE <= row.line.number - number <= _BOX]
+        candidate.blame(hosts=(row.groups["hosts"].partition(".")[0] for row in near if "hosts" in row.groups))
+        error = next((row.groups["error"] for row in near if "error" in row.groups), "")
+        if near:
+            describe(evidence, candidate, first_of(events), meaning=error, **({"error": error} if error else {}))
         yield candidate
 
 

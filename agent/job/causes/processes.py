@@ -179,7 +179,8 @@ def find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
         )
     ]
     row, first = events[0].row, first_of(events)
-    candidate = PossibleCause(row.id, row.role if ranks else "network", row.fault, "")
+    role = row.role if ranks else "network"
+    candidate = PossibleCause(row.id, role, row.fault, "", row.judge(role))
     candidate.blame(sorted(set(ranks)), find_hosts(evidence, ranks))
     describe(evidence, candidate, first)
     candidate.summary = f"{candidate.name(evidence) if ranks else 'a rank'} {_ABSENT[row.id]}"
@@ -211,7 +212,7 @@ def find_store_barrier(evidence: Evidence, events: list[LineEvent]) -> Iterator[
     for candidate in find_generic(evidence, events):
         world, count = (max(int(event.groups[name]) for event in events) for name in ("world", "count"))
         if count > world:
-            candidate.fault, candidate.role = "software", "error"
+            candidate.fault, candidate.role, candidate.confidence = "software", "error", "high"
             candidate.summary = (
                 f"{count} processes came to the first barrier of a job of {world} ranks: the world size is wrong, "
                 "ranks are given twice, or the store has those of an earlier job"
@@ -265,7 +266,7 @@ def find_dead(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
     """The first that was declared dead."""
     first = first_of(events)
     row = first.row
-    candidate = PossibleCause(row.id, "dead", row.fault, "")
+    candidate = PossibleCause(row.id, "dead", row.fault, "", row.judge("dead"))
     place = first.groups.get("peer") or first.groups.get("where", "").partition("/")[0]
     host = evidence.ranks.find_host(place) or place.partition("<")[0]
     device = first.groups.get("where", "").partition("/")[2]

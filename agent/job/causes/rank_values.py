@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from statistics import median
 
 from agent.job.candidate import PossibleCause, name_numbers, suspect_ranks
 from agent.job.evidence import Evidence
 from agent.job.rank_values import RankBlock
+from probes.text import find_median, lazy_pattern
 
 _LEAST_RANKS, _MANY_RANKS = 4, 8
 _RATE_BELOW, _TIME_ABOVE = 0.8, 1.25  # of the median of all
 _CLEAR = 2.0  # times the spread of the others
 _SHARE = 4  # at most one rank in so many
-_TRANSFERS = re.compile(
+_TRANSFERS = lazy_pattern(
     r"all.?reduce|all.?gather|reduce.?scatter|all.?to.?all|broadcast|dispatch|combine|send|recv|p2p|comm|nccl|network|busbw|algbw|rdma|\bib\b",
     re.IGNORECASE,
 )
-_WAITS = re.compile(r"wait|barrier|idle|bubble|sync", re.IGNORECASE)
+_WAITS = lazy_pattern(r"wait|barrier|idle|bubble|sync", re.IGNORECASE)
 
 
 def find_slow_ranks(evidence: Evidence) -> Iterator[PossibleCause]:
@@ -44,7 +44,7 @@ def find_slow_ranks(evidence: Evidence) -> Iterator[PossibleCause]:
 def _find_outliers(block: RankBlock) -> list[int]:
     """The ranks that are slower by far more than the others differ among themselves."""
     values = {rank: row.value for rank, row in block.values.items()}
-    usual = median(values.values())
+    usual = find_median(values.values())
     if usual <= 0:
         return []
     slow = [
@@ -103,4 +103,4 @@ def _compare(block: RankBlock, ranks: tuple[int, ...]) -> str:
     value = max(own) if not block.is_rate else min(own)
     who = "" if len(ranks) == 1 else f" (ranks {name_numbers(ranks)})"
     unit = f" {block.unit}" if block.unit else ""
-    return f"{block.name} {value:.4g}{unit}{who}, the other {len(others)} about {median(others):.4g}{unit}"
+    return f"{block.name} {value:.4g}{unit}{who}, the other {len(others)} about {find_median(others):.4g}{unit}"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from statistics import median
 
 import msgspec
 
 from agent.job.candidate import PossibleCause, name_hosts, name_numbers
 from agent.job.dumps.inspector import Inspector, Series
 from agent.job.evidence import Evidence
+from probes.text import find_median
 
 SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
 _LEAST_JOINT = 20
@@ -60,13 +60,13 @@ def _measure(inspector: Inspector, key: tuple[str, str, int], series: Series) ->
         delays = []
         for rank in range(ranks):
             values = [top - row[rank] for top, row in zip(longest, joint, strict=True) if row[rank] > 0]
-            delays.append(median(values) if values else 0.0)
-        usual = median(delays)
+            delays.append(find_median(values) if values else 0.0)
+        usual = find_median(delays)
         for rank, value in enumerate(delays):
             if value < max(LEAST_JITTER, 5 * usual):
                 continue
             short = [
-                row[rank] < 0.5 * median(v for n, v in enumerate(row) if n != rank and v > 0)
+                row[rank] < 0.5 * find_median(v for n, v in enumerate(row) if n != rank and v > 0)
                 for row in joint
                 if row[rank] > 0
             ]
@@ -143,12 +143,12 @@ def _find_slow_groups(inspector: Inspector, delays: dict[tuple[str, str, int], _
     siblings: dict[tuple[str, int, int, int], list[tuple[str, float]]] = defaultdict(list)
     for (communicator, function, size), row in delays.items():
         shape = function, size, inspector.ranks[communicator], inspector.nodes[communicator]
-        siblings[shape].append((communicator, median(row.times)))
+        siblings[shape].append((communicator, find_median(row.times)))
     slow: dict[str, tuple[float, str]] = {}
     for (function, _, _, _), rows in sorted(siblings.items()):
         if len(rows) < 3:
             continue
-        usual = median(time for _, time in rows)
+        usual = find_median(time for _, time in rows)
         above = [(name, time) for name, time in rows if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER]
         if above and len(above) * 2 < len(rows):
             for name, time in above:

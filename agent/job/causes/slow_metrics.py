@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from statistics import median
 
 from agent.job.candidate import PossibleCause, name_hosts
 from agent.job.causes.slow import LEAST_JITTER, SLOW_FACTOR, SYNCHRONIZING
 from agent.job.dumps.inspector import Inspector, Pair
 from agent.job.dumps.inspector_metrics import InspectorMetrics
 from agent.job.evidence import Evidence
+from probes.text import find_median
 
 _LEAST_RECORDS, _LEAST_PAIRS = 20, 4
 
@@ -31,7 +31,7 @@ def find_slow_metrics(evidence: Evidence) -> Iterator[PossibleCause]:
             if key.function not in SYNCHRONIZING or len(times) < 3 or name == "unknown" or len(times) > key.ranks:
                 continue
             for place, time in times.items():
-                others = median(value for other, value in times.items() if other != place)
+                others = find_median(value for other, value in times.items() if other != place)
                 if time < 0.5 * others and others - time >= LEAST_JITTER:
                     late[place].append(
                         f"{key.function} {key.size} in {name}: {time:.0f} us, the others {others:.0f} us"
@@ -61,10 +61,10 @@ def find_slow_metrics(evidence: Evidence) -> Iterator[PossibleCause]:
 def _find_slow_communicators(metrics: InspectorMetrics) -> Iterator[PossibleCause]:
     """Communicators whose GPUs all take longer than those of their siblings."""
     for key, communicators in sorted(metrics.times.items()):
-        usual_of = {name: median(times.values()) for name, times in communicators.items() if name != "unknown"}
+        usual_of = {name: find_median(times.values()) for name, times in communicators.items() if name != "unknown"}
         if len(usual_of) < 3:
             continue
-        usual = median(usual_of.values())
+        usual = find_median(usual_of.values())
         slow = sorted(
             name for name, time in usual_of.items() if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER
         )
@@ -108,7 +108,7 @@ def find_slow_pairs(evidence: Evidence) -> Iterator[PossibleCause]:
             inside = members[pair.rank][0] == members[pair.peer][0]
             groups[pair.function, pair.size, inside].append((pair, times.fast))
     for (function, _, inside), rows in sorted(groups.items()):
-        usual = median(time for _, time in rows)
+        usual = find_median(time for _, time in rows)
         slow = [(pair, time) for pair, time in rows if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER]
         if len(rows) < _LEAST_PAIRS or not slow or len(slow) * 2 > len(rows):
             continue

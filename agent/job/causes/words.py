@@ -7,6 +7,7 @@ import re
 from agent.job.candidate import PossibleCause, name_hosts, name_ranks
 from agent.job.evidence import Evidence, LineEvent
 from agent.job.lines import strip_header
+from probes.text import lazy_pattern
 
 
 def collect_words(evidence: Evidence, candidate: PossibleCause, event: LineEvent) -> dict[str, str]:
@@ -41,4 +42,4 @@ def fill(template: str, words: dict[str, str]) -> str:
     return filled.strip().rstrip(": ")
 
 
-_OPTIONAL = re.compile(r"\[\[((?:(?!\[\[|\]\]).)*)\]\]")
+_OPTIONAL = lazy_pattern(r"\[\[((?:(?!\[\[|\]\]).)*)\]\]")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from probes.text import lazy_pattern
+
 IN_HEAD = (b"nccl_collective_exec_time", b"nccl_bus_bandwidth_gbs", b"nccl_p2p_exec_time")
-_METRIC = re.compile(
+_METRIC = lazy_pattern(
     rb"nccl_(?:collective|p2p)_exec_time_(?:p50_)?microseconds\{(?P<labels>[^}]{1,2000})\} (?P<value>[\d.eE+-]{1,30})"
 )
-_LABEL = re.compile(rb'(\w{1,40})="([^"]{0,200})"')
+_LABEL = lazy_pattern(rb'(\w{1,40})="([^"]{0,200})"')
 _MOST_ROWS = 200_000
 
 

@@ -10,24 +10,25 @@ from typing import NamedTuple
 import msgspec
 
 from agent.model.job_answer import JobEvidence
+from probes.text import lazy_pattern
 
-_COMMUNICATOR = re.compile(r"#\d{1,5}-\d{1,5} \((?P<hash>[0-9a-f]{1,40})\) (?P<errors>[A-Z, ]{2,60})")
-_FUNCTION = re.compile(r"\s{0,8}Communicator ranks have different (?P<function>\w{1,30}) operation counts")
-_MANY = re.compile(r"\s{0,8}(?P<ranks>\d{1,7}) ranks? ha(?:ve|s) launched up to operation (?P<count>\d{1,15})")
-_ONE = re.compile(
+_COMMUNICATOR = lazy_pattern(r"#\d{1,5}-\d{1,5} \((?P<hash>[0-9a-f]{1,40})\) (?P<errors>[A-Z, ]{2,60})")
+_FUNCTION = lazy_pattern(r"\s{0,8}Communicator ranks have different (?P<function>\w{1,30}) operation counts")
+_MANY = lazy_pattern(r"\s{0,8}(?P<ranks>\d{1,7}) ranks? ha(?:ve|s) launched up to operation (?P<count>\d{1,15})")
+_ONE = lazy_pattern(
     r"\s{0,8}Rank (?P<rank>\d{1,7})(?: has launched up to operation (?P<count>\d{1,15}))? -- GPU (?P<gpu>\d{1,4})"
     r"(?: \(NVML \d{1,4}\))? managed by process (?P<pid>\d{1,9}) on node (?P<node>\S{1,80})"
 )
-_PROCESS = re.compile(
+_PROCESS = lazy_pattern(
     r"\s{0,8}Process (?P<pid>\d{1,9}) on node (?P<node>\S{1,80}?)(?: managing GPUs? [\d, ]{1,60})?\s*$"
 )
-_DEAD = re.compile(r"\s{0,8}(?P<count>\d{1,7}) job process(?:es)? (?:is|are) considered dead")
-_MISSING = re.compile(r"\s{0,8}Missing communicator data from (?P<count>\d{1,7}) job process")
-_FIRST_LINE = re.compile(r"NCCL version \d{1,2}\.\d{1,3}\.\d{1,3} compiled with CUDA")
-_RANKS = re.compile(r"\s{1,8}\d{1,6}\s{1,12}[\d-]{1,12}\s{1,12}[\d-]{1,12}\s{1,12}\d{1,7}\s{1,12}\d{1,7}\s*$")
+_DEAD = lazy_pattern(r"\s{0,8}(?P<count>\d{1,7}) job process(?:es)? (?:is|are) considered dead")
+_MISSING = lazy_pattern(r"\s{0,8}Missing communicator data from (?P<count>\d{1,7}) job process")
+_FIRST_LINE = lazy_pattern(r"NCCL version \d{1,2}\.\d{1,3}\.\d{1,3} compiled with CUDA")
+_RANKS = lazy_pattern(r"\s{1,8}\d{1,6}\s{1,12}[\d-]{1,12}\s{1,12}[\d-]{1,12}\s{1,12}\d{1,7}\s{1,12}\d{1,7}\s*$")
 _MOST = 10_000
 _MOST_FOREIGN = 200
-_RULER = re.compile(r"\s{0,8}[=-]{3,200}\s*|\s{0,8}(?:Errors|Warnings|INCOMPLETE|DEAD|MISMATCH)\s*")
+_RULER = lazy_pattern(r"\s{0,8}[=-]{3,200}\s*|\s{0,8}(?:Errors|Warnings|INCOMPLETE|DEAD|MISMATCH)\s*")
 
 
 class Listed(NamedTuple):
@@ -140,8 +141,8 @@ class JsonSnapshotReader:
 
 
 # A line of JSON, however it is indented; "[0]" and "[rank0]" begin lines of logs
-_JSON_LINE = re.compile(r'(?:[{}\],]|\[\s*(?:[{\["\]]|-?\d{1,20}\s*,|$)|"|-?\d|true\b|false\b|null\b).*')
-_STRING = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)', re.DOTALL)  # one without an end goes on to the end of the text
+_JSON_LINE = lazy_pattern(r'(?:[{}\],]|\[\s*(?:[{\["\]]|-?\d{1,20}\s*,|$)|"|-?\d|true\b|false\b|null\b).*')
+_STRING = lazy_pattern(r'"(?:[^"\\]|\\.?)*(?:"|\Z)', re.DOTALL)  # one without an end goes on to the end of the text
 _MOST_CHARACTERS = 64 << 20
 
 

@@ -24,7 +24,7 @@ from agent.rules.wording import format_ranges, join_labels
 ACCEL = "/sys/class/accel"
 _BROKEN = "Malfunction"
 _ON_BOARD = 8  # modules of the boards HLS2 and HLS3
-_TO_OTHERS = 21  # ports of a module that these boards join to its seven others; boards of PCIe cards join 18
+TO_OTHERS = 21  # ports of a module that these boards join to its seven others; boards of PCIe cards join 18
 
 
 def gaudi_cards(context: RuleContext) -> list[Gpu]:
@@ -42,7 +42,7 @@ def gaudi_missing(context: RuleContext) -> Iterator[Result]:
 
 def is_on_module_board(gpu: Gpu) -> bool:
     """Whether a card is a module on a board of eight: by the number of its ports that the board's wiring joins."""
-    return sum(link.remote is not None and link.remote.kind == "gpu" for link in gpu.links) == _TO_OTHERS
+    return sum(link.remote is not None and link.remote.kind == "gpu" for link in gpu.links) == TO_OTHERS
 
 
 def _judge_board(context: RuleContext, cards: list[Gpu]) -> Iterator[Result]:
@@ -77,7 +77,7 @@ def _fail_board(context: RuleContext, on_bus: list[Gpu]) -> Fail:
             Evidence(what="modules", value=format_ranges(modules), source=f"{ACCEL}/*/device/module_id"),
             Evidence(
                 what=f"ports of {wired.label} that its board joins to seven others",
-                value=str(_TO_OTHERS),
+                value=str(TO_OTHERS),
                 source="/sys/class/infiniband/hbl_*/ports_mask, ext_ports_mask",
             ),
         ),

@@ -12,8 +12,8 @@ from agent.model.nic import Netdev, Port
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_gpu, about_pair, find_function, kernel_log_evidence, why_unreachable
-from agent.rules.gaudi.cards import gaudi_cards, is_on_module_board
-from agent.rules.node_wide import merge_failures
+from agent.rules.gaudi.cards import TO_OTHERS, gaudi_cards, is_on_module_board
+from agent.rules.node_wide import merge_failures, merge_if_on_all
 from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
@@ -47,10 +47,36 @@ def gaudi_internal_port_down(context: RuleContext) -> Iterator[Result]:
         why = _not_judged(context, gpu)
         if why is None:
             judged[gpu.id] = gpu
-        else:
+        elif not _is_cut_off(gpu):
             yield why
+    yield from _judge_cut_off(context, cards)
     for group in _groups(_wires(judged)):
         yield from _judge_group(context, cards, group)
+
+
+def _is_cut_off(gpu: Gpu) -> bool:
+    """Whether all ports of a module are down that its board joins, whichever module they lead to."""
+    states = [link.state for link in gpu.links]
+    joined = any(link.remote and link.remote.kind == "gpu" for link in gpu.links)
+    return not joined and len(states) == TO_OTHERS and set(states) == {"inactive"} and gpu.driver_state == "open"
+
+
+def _judge_cut_off(context: RuleContext, cards: dict[str, Gpu]) -> Iterator[Fail]:
+    """Modules whose links are all down, where it is not known which of them the links join."""
+    cut_off = [gpu for gpu in cards.values() if _is_cut_off(gpu)]
+    faults = [
+        about_gpu(gpu).fail(
+            summary=f"all {TO_OTHERS} ports to the other cards are down",
+            impact="Jobs of more than one card do not start with it.",
+            evidence=(
+                *(Evidence(what=f"port {link.link}", value=link.state, source=_STATES) for link in gpu.links[:_FEW]),
+                *kernel_log_evidence(context, gpu.id),
+            ),
+            cause="every-link" if len(cut_off) == len(cards) > 1 else "",
+        )
+        for gpu in cut_off
+    ]
+    yield from merge_if_on_all(faults, len(cards), f"all {TO_OTHERS} ports to the other cards are down on every card")
 
 
 def _judge_group(context: RuleContext, cards: dict[str, Gpu], card_links: list[_CardLink]) -> Iterator[Result]:

@@ -105,8 +105,8 @@ def gpu_power_limited(context: RuleContext, gpu: Gpu) -> Result:
         return health
     if is_consumer(context, gpu):
         return about.not_applicable("by-design", detail="a consumer card: its owner chooses its limit")
-    limit = health.power_limit_watts
-    others = (health.power_limit_watts for health in read_siblings(context, gpu).values())
+    limit = _find_limit(health)
+    others = (_find_limit(health) for health in read_siblings(context, gpu).values())
     known = [watts for watts in others if watts is not None]
     default = health.power_limit_default_watts or find_majority(known)
     if limit is None or default is None:
@@ -117,6 +117,11 @@ def gpu_power_limited(context: RuleContext, gpu: Gpu) -> Result:
     most = max(known, default=limit)
     limits = limit, health.power_limit_requested_watts
     return _fail_power_limited(gpu, limits, default, most if limit < share * most else None)
+
+
+def _find_limit(health: GpuHealth) -> float | None:
+    """The limit in force, else the one that the driver was asked for: it is in force or above it."""
+    return health.power_limit_requested_watts if health.power_limit_watts is None else health.power_limit_watts
 
 
 def _fail_power_limited(gpu: Gpu, limits: tuple[float, float | None], default: float, most: float | None) -> Fail:

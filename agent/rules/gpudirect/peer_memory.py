@@ -28,6 +28,7 @@ from agent.rules.pages import read_limit
 from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
 
+_WITH_LINK = ("ACTIVE", "ARMED", "INIT")  # the latter wait for the subnet manager, and are used once it is there
 _PEER_MODULES = ("nvidia_peermem", "nv_peer_mem")
 _DMABUF_DRIVERS = ("mlx5", "irdma", "ice", "bnxt")  # whose kernel modules can register a DMA-BUF
 NO_RAIL = Reason("no-such-device", detail="no rail")
@@ -94,8 +95,8 @@ def why_not_applicable(context: RuleContext, gpus: list[Gpu]) -> Reason | None:
         return NO_RAIL
     if all((nic.driver or "").startswith(CLOUD_DRIVERS) for nic in rails):
         return Reason("other-kind", detail="rails of a cloud with a GPUDirect of its own")
-    if not any(port.state == "ACTIVE" for nic in rails for port in nic.ports):
-        return Reason("not-in-use", detail="no active rail")
+    if not any(port.state in _WITH_LINK for nic in rails for port in nic.ports):
+        return Reason("not-in-use", detail="no rail has a link")
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
@@ -10,7 +10,7 @@ from agent.model.nic import Nic
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import MINUTE, scale_count
 from agent.rules.devices import find_function
-from agent.rules.gpudirect.pairs import NEAR, pairs, platform_kind
+from agent.rules.gpudirect.pairs import NEAR, Pair, pairs, platform_kind
 from agent.rules.nccl.settings import effective_settings, why_files_unread, why_jobs_unread
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import read_limit
@@ -148,20 +148,30 @@ def gdr_nic_gpu_ratio(context: RuleContext) -> Result:
     states = {pair.nic.id: {port.state for port in pair.nic.ports} for pair in near}
     if not near:
         return NODE.not_applicable("no-such-device", detail="no GPU has a rail behind its switch")
-    unread = [nic for nic, gpu_states in states.items() if not gpu_states or None in gpu_states]
+    unread = [nic for nic, port_states in states.items() if not port_states or None in port_states]
     if unread:
         return NODE.unknown("not-shown", detail=f"whether the ports of {join_labels(unread)} are active is not known")
-    rails = {pair.nic.id: pair.nic.label for pair in near if "ACTIVE" in states[pair.nic.id]}
+    shares = _share_rails(near, {nic for nic, port_states in states.items() if "ACTIVE" in port_states})
+    if not _is_uneven(shares):
+        return NODE.passes()
+    if not _is_uneven(_share_rails(near, states)):
+        return NODE.not_applicable("judged-elsewhere", detail="even with all rails up: see the ports that are down")
+    return _fail_nic_gpu_ratio(shares, {pair.gpu.id: pair.gpu.label for pair in near})
+
+
+def _share_rails(near: Sequence[Pair], rails: Iterable[str]) -> dict[str, float]:
+    """How many of these rails each GPU has, with equal parts of those that it shares."""
     shares: dict[str, float] = {}
-    labels = {pair.gpu.id: pair.gpu.label for pair in near}
     for rail in rails:
         users = [pair.gpu.id for pair in near if pair.nic.id == rail]
         for gpu in users:
             shares[gpu] = shares.get(gpu, 0.0) + 1 / len(users)
+    return shares
+
+
+def _is_uneven(shares: Mapping[str, float]) -> bool:
     least, most = min(shares.values(), default=0.0), max(shares.values(), default=0.0)
-    if most < 1.0 or least >= most:
-        return NODE.passes()
-    return _fail_nic_gpu_ratio(shares, labels)
+    return most >= 1.0 and least < most
 
 
 def _fail_nic_gpu_ratio(shares: Mapping[str, float], labels: Mapping[str, str]) -> Fail:

@@ -62,6 +62,10 @@ CLUSTER_MEANINGS = {
         "Jobs that need all GPUs do not start.", "missing",
     ),
     "check-xid": ToolMeaning("warning", "a check of the node found an Xid in the kernel log", _WHEN, "nhc", "low"),
+    **{
+        f"own-{name}": ToolMeaning(severity, "fabricscope found", "As its own text states it.", "own")
+        for name, severity in (("critical", "critical"), ("error", "error"), ("warning", "warning"), ("note", "info"))
+    },
     "check-failed": ToolMeaning(
         "warning", "a check of the node failed",
         "What it means depends on the check, which the line names; its limits are those of who wrote it.",
@@ -208,6 +212,7 @@ MONITORING_MEANINGS = {
     "redfish-pcie-errors": ToolMeaning(
         "warning", "the BMC counts fatal PCIe errors of a part", "Jobs end when the link fails.", "redfish", "low"
     ),
+    "stated-xid": ToolMeaning("warning", "a text names an Xid of the driver", _NOW, "xid", "low"),
     "alert-xid": ToolMeaning("warning", "an alert of monitoring states an Xid", _NOW, "alert", "low"),
     "alert-firing": ToolMeaning("warning", "an alert of monitoring fires", _NOW, "alert", "low"),
     "amd-unhealthy": ToolMeaning("warning", "the exporter of AMD rates the GPU as unhealthy", _NOW, "alert", "medium"),

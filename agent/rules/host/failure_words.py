@@ -134,6 +134,36 @@ _COMMANDS = (  # what shows the part that a line names, by the form of its name
         "ibstat {part}; rdma link show {part}/1; grep . /sys/class/infiniband/{part}/ports/1/*counters/*",
     ),
 )
+_OF_THEME = (  # what shows a part whose name has no such form, by the words of its line: of several the first
+    (r"\bosd\b|\bosd\.\d|ceph", "ceph health detail; ceph osd tree; dmesg -T"),
+    (r"lustre|\bost[-_ ]?\w{0,4}\d|\boss\d|\bmd[ts]\d", "lfs check servers; lfs df -h; lctl dl; dmesg -T"),
+    (r"\braid\d?\b|\bmd\d", "cat /proc/mdstat; lsblk; dmesg -T"),
+    (
+        r"\bdimms?\b|\bmemory speed\b|\bmc\d|\bMT/s",
+        "ipmitool sel elist; dmidecode -t memory; grep . /sys/devices/system/edac/mc/mc*/*count",
+    ),
+    (
+        r"nvme|\bdis[ck]s?\b|\bdrives?\b|\bsd[a-z]\b|\bmedia\b|realloc|pending|iops|\b(?:read|write)\b|\bmount|storage",
+        "nvme list; lsblk; cat /proc/mdstat; dmesg -T",
+    ),
+    (
+        r"\brpm\b|\bfans?\b|\bpumps?\b|\bcool|\bflow\b|\bleak|\bpsu|\bpower\b|\bvolt|\bamps?\b|breaker|\bpdu\b|\binlet",
+        "ipmitool sdr elist; ipmitool sel elist; ipmitool dcmi power reading",
+    ),
+    (r"\boffset\b|\bptp\b|\bntp\b", "chronyc tracking; chronyc sources; timedatectl"),
+    (
+        r"\b(?:x?gmi|amdgpu|rocm|mi[23]\d\d)",
+        "amd-smi static; amd-smi metric; amd-smi xgmi; dmesg -T",
+    ),
+    (
+        r"gpu|t?flops|nvlink|\bxids?\b|\bhbm\b|\bsm\b|\btemp|throttl|\becc\b|nvswitch",
+        "nvidia-smi -q; nvidia-smi nvlink -s; nvidia-smi topo -m; dmesg -T",
+    ),
+    (
+        r"busbw|\b[gm]b(?:it)?/s|gbps|\bib\d?\b|\brails?\b|\broce|\brdma|\bhcas?\b|\bnics?\b|\blinks?\b|\bports?\b|\bdbm\b",
+        "ibstat; rdma link; ip -d link; lspci -vvv; dmesg -T",
+    ),
+)
 _OF_ALL = "dmesg -T; ibstat; rdma link; ip -d link; lspci -vvv; nvidia-smi -q"
 
 
@@ -162,16 +192,20 @@ def name_code(code: str, text: str, what: str) -> str:
     return f"values-{kind if kind and (only is None or kind in only) else usual}"
 
 
-def list_commands(part: str | None) -> str:
-    """The commands whose outputs show a part, as a tool's report names it.
+def list_commands(part: str | None, line: str = "") -> str:
+    """The commands whose outputs show a part, as a tool's report names it, or what the words of its line are about.
 
     >>> list_commands("mlx5_3")
     'ibstat mlx5_3; rdma link show mlx5_3/1; grep . /sys/class/infiniband/mlx5_3/ports/1/*counters/*'
+    >>> list_commands(None, "rack 3: pump_rpm 0, the others 3300")
+    'ipmitool sdr elist; ipmitool sel elist; ipmitool dcmi power reading'
     """
     for pattern, commands in _COMMANDS:
         if match := re.fullmatch(pattern, part or ""):
             return commands.format(part=part, **match.groupdict())
-    return _OF_ALL
+    words = line.replace("_", " ")
+    themes = (commands for pattern, commands in _OF_THEME if re.search(pattern, words, re.IGNORECASE))
+    return next(themes, _OF_ALL)
 
 
 _STATED_BY = (

@@ -51,7 +51,7 @@ NETWORK_MEANINGS = {
         "pauses-received", "low",
     ),
     "perftest-queue": ToolMeaning(
-        "warning", "a program of perftest could not create a queue pair",
+        "warning", "a program of RDMA could not create a queue pair or its queues",
         "RDMA does not work for this program: it may lock too little memory, has no IPC_LOCK in a container, or its "
         "library does not fit the driver.", "memlock", "low",
     ),
@@ -203,6 +203,13 @@ NETWORK_MEANINGS = {
         "Nothing on that link answers for its address: it is off, its port is down or in another network or VLAN.",
         "path", "low",
     ),
+    "address-taken": ToolMeaning(
+        "warning", "another host uses the same address", "Connections to this address fail or reach the other host.",
+        "address-taken",
+    ),
+    "file-system": ToolMeaning(
+        "warning", "a program cannot use a file system", "Jobs that read or write there wait or end.", "file-system",
+    ),
     "gdr-no-peermem": ToolMeaning(
         "warning", "NVSHMEM finds no peer memory module",
         "NICs do not reach the memory of GPUs: NVSHMEM leaves the transport out, and ends where it has no other.",
@@ -348,6 +355,11 @@ NETWORK_MEANINGS = {
         "The test does not run; a job that registers memory of GPUs with the NIC can meet the same.",
         "registration", "low",
     ),
+    "completion-flushed": ToolMeaning(
+        "info", "a transfer ended because its connection had ended (status 5, flushed)",
+        "It follows from another error: the first one of this program, or of the other side, states what failed.",
+        "path", "low",
+    ),
     "completion-unknown": ToolMeaning(
         "warning", "a transfer of RDMA failed, and the line does not state how",
         "The line after it has the status: 12 is a peer that does not answer, 5 follows from another error.",
@@ -365,6 +377,10 @@ NETWORK_MEANINGS = {
         "warning", "perftest does not reach its other side over the control connection",
         "RDMA was not tried: the server is not started or ended, a firewall is in the way, or the address is wrong.",
         "control", "low",
+    ),
+    "counter-grows": ToolMeaning(
+        "warning", "a counter of errors of a port grew between two moments",
+        RESENT, "wire", "low",
     ),
     "interface-down": ToolMeaning(
         "warning", "an interface is down that a command needs", NO_TRAFFIC, "interface", "low",

@@ -261,6 +261,7 @@ def _fail(context: RuleContext, service: str, events: Sequence[Event], all_event
     if code == "failed" and (unexplained := [event for event in all_events if event.code == KIND]):
         title = f"it failed; an error before that, which no check explains: {shorten(unexplained[-1].text)}"
     fabric = code in _OF_FABRIC
+    shared = frozenset({PLACE if fabric else f"service {service}"})
     fault = NODE.fail(
         label="node" if code == _OF_NO_SERVICE else service,
         summary=f"{'' if code == _OF_NO_SERVICE else 'its log states: '}{title}{f' ({details})' if details else ''}",
@@ -278,8 +279,9 @@ def _fail(context: RuleContext, service: str, events: Sequence[Event], all_event
         cause=f"{service} {code}",
         situation=code,
         values=(("UNIT", service),),
-        ids=frozenset({PLACE, *_list_gpus(context)} if fabric else {f"service {service}"}),
-        explains_ids=None if meaning.confidence == "high" else frozenset(),
+        ids=shared | (_list_gpus(context) if fabric else frozenset()),
+        # of the fabric what its consequences share: links of single GPUs are down for another reason
+        explains_ids=shared if meaning.confidence == "high" else frozenset(),
     )
     if code == "failed" and service in _SELDOM_NEEDED:
         return replace(fault, severity="info")

@@ -50,6 +50,20 @@ SWITCH_MEANINGS = {
     "switch-dim": ToolMeaning(
         "warning", "a port of a switch receives far less light than others", RESENT, "switch-module", "low",
     ),
+    "switch-module-unseen": ToolMeaning(
+        "info",
+        "a switch sees no module in a port whose link is up",
+        "Traffic passes; levels of light and alarms of the module are not known.",
+        "unseen",
+        "low",
+    ),
+    "switch-faults": ToolMeaning(
+        "info",
+        "a switch counts faults of a port's link",
+        f"Each stops its traffic for seconds. {_WHEN}",
+        "switch-link",
+        "low",
+    ),
     "switch-flaps-most": ToolMeaning(
         "warning", "the link of a port of a switch came and went far more often than those of the others",
         f"Each change stops its traffic for seconds. {_WHEN}", "switch-link", "low",

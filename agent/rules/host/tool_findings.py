@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from agent.model.finding import Evidence
+from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Gpu
 from agent.model.node import Event
 from agent.rules.cabling import UNPLUGGED
@@ -31,7 +31,7 @@ _WITHOUT_LIST = ("modules-nouveau", "cmdline-iommu", "numa-none", "dimm-slow")
 _OF_PERFTEST = "perftest-"  # whose command names the device
 _WITHOUT_LINK = ("link-failure", "link-closed", "link-inactive", UNPLUGGED)  # why a port is down
 _OF_LOG = ("driver", "peermem")  # kinds of lines in which the kernel states why it refused a module
-_OF_XID = ("metric-xid", "alert-xid", "check-xid")
+_OF_XID = ("metric-xid", "alert-xid", "check-xid", "stated-xid")
 _XID_STEPS = {
     "power-cycle": "xid-lost",
     "memory": "xid-memory",
@@ -116,12 +116,14 @@ def _is_same(logged: Event, event: Event) -> bool:
 
 def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
     """One finding per part: the most severe of its codes decides."""
-    events = sorted(events, key=lambda event: _ORDER.index(event.code or ""))
+    events = sorted(events, key=lambda event: (_ORDER.index(event.code or ""), _rank_xid(event)))
     first = events[0]
     meaning = MEANINGS[first.code or ""]
     gpu = _find_gpu(context, first.subject)
-    details = join_labels(list(dict.fromkeys(text for event in events if event.code == first.code
-                                             if (text := _describe(event)))))  # fmt: skip
+    texts = list(dict.fromkeys(text for event in events if event.code == first.code if (text := _describe(event))))
+    details = join_labels(texts)
+    if first.code in _OF_XID and len(texts) > 1:
+        details = f"{texts[0]}; also {join_labels([text.partition(' (')[0] for text in texts[1:]])}"
     situation, remedy = _plan_xid(context, first) if first.code in _OF_XID else (meaning.steps, "")
     on_bus = (first.subject or "").count(":") == 2
     number = (first.subject or "").rpartition(" ")[2]
@@ -197,7 +199,11 @@ def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], .
     values = (
         (named or "", event.subject if named else None),
         ("REPORTER", event.detail.get("reporter")),
-        ("COMMANDS", list_commands(event.subject) if of_words else None),
+        ("RULE", event.detail.get("rule")),
+        (
+            "COMMANDS",
+            list_commands(event.subject, f"{event.detail.get('what', '')} {event.text}") if of_words else None,
+        ),
     )
     return tuple((name, value) for name, value in values if value)
 
@@ -208,12 +214,16 @@ def _find_severity(context: RuleContext, event: Event, meaning: ToolMeaning) -> 
     if (event.code or "").startswith("bmc-"):
         is_old = int(event.detail.get("days_before", "0")) > _BMC_DAYS
         return "info" if is_old or context.why_bus_unread is None else meaning.severity
-    if event.code not in _OF_XID:
-        return meaning.severity
-    from agent.rules.gpu.xid_catalogue import XIDS  # lazy: few sources hold metrics
+    return "info" if _rank_xid(event) == 0 else meaning.severity
 
-    xid = XIDS.get(event.detail.get("xid", ""))
-    return "info" if xid is None or xid.severity == "info" else meaning.severity
+
+def _rank_xid(event: Event) -> int:
+    """How severe the Xid is that a tool states, the gravest least; 0: a note, or one that no catalogue has."""
+    if event.code not in _OF_XID:
+        return -1
+    from agent.rules.gpu.xid_catalogue import UNLISTED, XIDS  # lazy: few sources hold metrics
+
+    return -SEVERITIES.index(XIDS.get(event.detail.get("xid", ""), UNLISTED).severity)
 
 
 def _find_gpu(context: RuleContext, subject: str | None) -> Gpu | None:

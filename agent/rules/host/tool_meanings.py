@@ -157,17 +157,17 @@ MEANINGS = {
         "warning", "the port that a program of perftest was to use is not active", NO_TRAFFIC, "port",
     ),
     "perftest-memory": ToolMeaning(
-        "warning", "a program of perftest could not register memory with the NIC",
+        "warning", "a program of RDMA could not register memory with the NIC",
         "What it means depends on the memory: for that of the host the limit on locked memory is too small; for that "
         "of a GPU (--use_cuda, --use_rocm) the NIC cannot reach it: no peer memory module and no DMA-BUF.",
         "registration", "low",
     ),
     "perftest-not-ready": ToolMeaning(
-        "info", "the other side of perftest had no buffer ready (status 13)",
-        "The receiver of the test did not keep up; a job rarely has this.", "path", "low",
+        "info", "the other side of a transfer had no buffer ready (status 13)",
+        "The receiver did not keep up, or waits for something else; a job rarely has this.", "path", "low",
     ),
     "perftest-route": ToolMeaning(
-        "warning", "perftest could not connect its queue pair to the other side",
+        "warning", "a program of RDMA could not connect its queue pair to the other side",
         "What it means depends on the addresses: the GID index of each side must be of the same RoCE version and of a "
         "network that reaches the other.", "path", "low",
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
 from msgspec.structs import replace
 
@@ -18,7 +17,7 @@ from agent.rules.link_flaps import is_of_start
 from agent.rules.pages import read_limit
 from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, roce_ports
 from agent.rules.rule import NODE, Fail, NotApplicable, Result, Subject, Unknown, rule
-from agent.rules.wording import count_of
+from agent.rules.wording import count_of, find_median
 
 CABLES = ("copper", "active_copper")  # they measure nothing
 
@@ -336,7 +335,7 @@ def _find_weak(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str
     powers = [power for power in others if power is not None]
     if "rx_power_low_alarm_dbm" in module.thresholds or len(powers) < _FEWEST_LANES or not is_lit(lane):
         return
-    usual = median(powers)
+    usual = find_median(powers)
     if lane.rx_power_dbm is not None and usual - lane.rx_power_dbm >= _WEAK_DB:
         text = f"lane {lane.lane} receives {lane.rx_power_dbm:g} dBm, the others {usual:.3g} dBm"
         row = (f"rx power of lane {lane.lane}", f"{lane.rx_power_dbm:g} dBm (the others {usual:.3g} dBm)")

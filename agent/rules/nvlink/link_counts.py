@@ -25,6 +25,8 @@ from agent.rules.devices import (
 from agent.rules.rule import Result, Subject
 from agent.rules.wording import format_ranges
 
+_ALL_INACTIVE = "all links are inactive"  # of nvidia-smi, which lists none of them then
+
 
 class LinkForm(Enum):
     """How a GPU gets its NVLinks."""
@@ -224,6 +226,12 @@ def find_form(context: RuleContext, gpu: Gpu) -> LinkForm:
         return LinkForm.CARD
     named = next((form for pattern, form in _NAMED if re.search(pattern, gpu.name or "")), None)
     return named or (LinkForm.CARD if gpu.name else LinkForm.UNKNOWN)
+
+
+def is_stated_inactive(context: RuleContext, gpu: Gpu) -> bool:
+    """Whether the driver states no more of a GPU than that all its links are inactive, and a board wires them."""
+    stated = (gpu.links_reason or "").lower()
+    return _ALL_INACTIVE in stated and find_form(context, gpu) is LinkForm.BOARD and not context.virtual_machine
 
 
 def _fewer_by_name(gpu: Gpu) -> int | None:

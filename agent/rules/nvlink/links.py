@@ -17,6 +17,7 @@ from agent.rules.nvlink.link_counts import (
     LinkForm,
     find_form,
     group_by_model,
+    is_stated_inactive,
     link_counts,
     lost_ends,
     not_offered_reason,
@@ -31,7 +32,10 @@ _FEW = 1 / 4  # of the links of one GPU: the others show that it is wired
 @rule("nvlink-inactive")
 def nvlink_inactive(context: RuleContext) -> Iterator[Result]:
     counts, others = split_subjects(link_counts(context))
-    yield from others
+    stated = {f"gpu:{gpu.id}": gpu for gpu in context.topology.gpus if is_stated_inactive(context, gpu)}
+    without = [_fail_stated(context, stated[one.subject]) for one in others if one.subject in stated]
+    yield from (one for one in others if one.subject not in stated)
+    yield from merge_if_on_all_gpus(without, len(context.topology.gpus))
     for group in group_by_model(counts):
         answers = [(tally, _judge_inactive(context, tally, group)) for tally in group]
         faults = [(tally, answer) for tally, answer in answers if isinstance(answer, Fail)]
@@ -75,6 +79,19 @@ def _judge_inactive(context: RuleContext, tally: LinkCounts, group: list[LinkCou
         return _fail_inactive(context, tally, "critical", f"{what}, and its fabric has a cluster to join")
     return tally.not_applicable(
         "by-design", detail=f"every GPU of this model has the same {len(tally.active)} links: wired so"
+    )
+
+
+def _fail_stated(context: RuleContext, gpu: Gpu) -> Fail:
+    """Low for the only GPU of a text that is the first: a guest may have one without NVLink."""
+    is_one_of_several = bool(gpu.index) or len(context.topology.gpus) > 1
+    return about_gpu(gpu).fail(
+        summary="the driver states that all its NVLinks are inactive",
+        impact=f"PCIe instead of NVLink for {gpu.label}; collectives run at the slowest GPU's speed.",
+        evidence=(Evidence(what="NVLink", value=gpu.links_reason or "", source="nvidia-smi nvlink -s"),),
+        severity="critical",
+        confidence="medium" if is_one_of_several else "low",
+        explains_parts=False,
     )
 
 

@@ -103,7 +103,10 @@ def _is_another_model(
     context: RuleContext, functions: Sequence[PciFunction], usual_functions: Sequence[PciFunction]
 ) -> bool:
     """Whether a GPU or NIC of the same maker, with as many functions, is in the place of a GPU or rail."""
-    known = all(function.id in context.gpu_by_pci or function.id in context.nic_by_pci for function in functions)
+    known = all(
+        function.device is not None and (function.id in context.gpu_by_pci or function.id in context.nic_by_pci)
+        for function in functions
+    )
     alike = len(functions) == len(usual_functions) and {f.vendor for f in functions} == {
         f.vendor for f in usual_functions
     }

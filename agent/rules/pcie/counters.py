@@ -294,6 +294,8 @@ _SIGNAL = read_limit("pcie-errors-correctable.signal_per_hour")
 # Of the link itself; NonFatalErr is advisory, and others are of the device's inside
 _OF_LINK = tuple(f"correctable.{name}" for name in ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"))
 _OF_NIC = ("rx_pci_signal_integrity", "tx_pci_signal_integrity")
+_CORRECTED = "corrected PCIe errors"
+_LOGGED = 10  # lines of the log from which on they are a note; few come at each boot
 _IMPACT = "Each packet is sent again: bandwidth falls only slightly, but fatal errors often follow on such a link."
 _SINGLE = "None by single ones: each packet is sent again. Many a minute lower the bandwidth of the link."
 
@@ -302,11 +304,15 @@ _SINGLE = "None by single ones: each packet is sent again. Many a minute lower t
 def pcie_errors_correctable(context: RuleContext) -> Iterator[Result]:
     ends = list(link_ends(context))
     flits = [end for end in ends if isinstance(end, LinkEnd) and is_flit_link(context, end.function)]
+    lines = [event for event in context.events if event.kind == "aer" and event.detail.get("severity") == "corrected"]
     for link_end in ends:
         yield _judge_correctable(context, link_end, flits) if isinstance(link_end, LinkEnd) else link_end
-    lines = (event for event in context.events if event.kind == "aer" and event.detail.get("severity") == "corrected")
-    for fault in report_log_alone(context, lines, "corrected PCIe errors", _SINGLE):
-        yield replace(fault, situation="log")
+    logged = list(report_log_alone(context, lines, _CORRECTED, _SINGLE))
+    for function in context.topology.pci if context.why_not_counted else ():
+        own = [event for event in lines if event.subject == function.id]
+        if sum(event.count for event in own) >= _LOGGED and _is_relevant(context, function):
+            logged.append(fail_by_log(function.id, device_label(context, function.id), own, _CORRECTED, _SINGLE))
+    yield from (replace(fault, situation="log") for fault in logged)
 
 
 def _judge_correctable(context: RuleContext, link_end: LinkEnd, flits: Sequence[LinkEnd]) -> Result:

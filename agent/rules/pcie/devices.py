@@ -116,6 +116,7 @@ def _affected_ids(context: RuleContext, ids: set[str]) -> frozenset[str]:
     return frozenset(affected)
 
 
+_LOST_SLOT = "a slot lost its link"
 _FATAL = ("(fatal)", "uncorrectable fatal", "containment event")
 
 
@@ -133,20 +134,39 @@ def pcie_containment(context: RuleContext) -> Iterator[Result]:
             worst.setdefault(event.subject.removeprefix("pci:"), []).append(event)
     for place in sorted(worst):
         yield _judge_containment(context, place, worst[place])
-    pulled = (event for event in context.events if event.kind == "hotplug" and event.subject not in worst)
+    pulled = [event for event in context.events if event.kind == "hotplug" and event.subject not in worst]
     impact = "What was below the port is off the bus: a device that failed, or a drive that was taken out."
-    yield from report_log_alone(context, pulled, "a slot lost its link", impact)
+    slots = list(report_log_alone(context, pulled, _LOST_SLOT, impact))
+    for place in sorted({event.subject or "" for event in pulled} & context.functions.keys()):
+        if labels := _list_gear_below(context, place)[1]:
+            label, own = join_labels(labels), [event for event in pulled if event.subject == place]
+            back = f"{label} left the bus and is back: a job that used it has ended."
+            slots.append(fail_by_log(place, label, own, _LOST_SLOT, back))
+    yield from (replace(slot, situation="log") for slot in slots)
+    stuck = [event for event in context.events if _is_unrecovered(event) and event.detail.get("driver") in _DRIVERS]
+    if not worst:  # else they are a part of these
+        yield from report_log_alone(context, stuck, "a PCIe error was not recovered", _NOT_RECOVERED, "warning")
     if not worst and context.why_probe_failed("kernel_log") is None:
         yield NODE.passes()
 
 
-def _judge_containment(context: RuleContext, place: str, events: list[Event]) -> Result:
-    about, function = about_function(context, place), context.functions.get(place)
+def _is_unrecovered(event: Event) -> bool:
+    return (event.kind, event.code) == ("aer", "no-recovery") and event.subject is not None
+
+
+def _list_gear_below(context: RuleContext, place: str) -> tuple[list[PciFunction], list[str]]:
+    """What is below a port now, or is the device itself; and the labels of what of it runs jobs."""
+    function = context.functions.get(place)
     gear = {gpu.pci for gpu in context.topology.gpus} | {switch.pci for switch in context.topology.nvswitches}
     gear |= {nic.pci for nic in context.topology.nics if nic.role not in ("unused", "auxiliary") and not nic.limited}
     below = [f for f in context.topology.pci if function in (f, *context.ancestors(f))]
     ends = [f for f in below if not (f.class_code or "").startswith("0x0604")]
-    hit = sorted(device_label(context, f.id) for f in ends if f.id in gear)
+    return ends, sorted(device_label(context, f.id) for f in ends if f.id in gear)
+
+
+def _judge_containment(context: RuleContext, place: str, events: list[Event]) -> Result:
+    about, function = about_function(context, place), context.functions.get(place)
+    ends, hit = _list_gear_below(context, place)
     if ends and not hit:
         return about.not_applicable("not-in-use", detail="nothing that runs jobs is below it")
     stuck = _find_unrecovered(context, place, function)
@@ -198,7 +218,7 @@ _TOGETHER_SECONDS = 60.0
 def _find_unrecovered(context: RuleContext, place: str, function: PciFunction | None) -> list[Event]:
     """Lines of a recovery that failed: of the port, and of devices below it. A log alone does not show what is below
     a port; there the devices count only where all fatal errors are of one port."""
-    lines = [event for event in context.events if (event.kind, event.code) == ("aer", "no-recovery") and event.subject]
+    lines = [event for event in context.events if _is_unrecovered(event)]
     if function is not None:
         below = {f.id for f in context.topology.pci if function in (f, *context.ancestors(f))}
         return [event for event in lines if event.subject in below]
@@ -219,6 +239,8 @@ _MODULES = {  # by the maker of GPU rows
     HABANA: "habanalabs",
     AMAZON: "neuron",
 }
+_DRIVERS = frozenset({*_RIGHT.values(), *_MODULES.values()})
+_NOT_RECOVERED = "The driver cannot go on after such an error: jobs that use the device end or hang."
 _PARTITION = "pci-pf-stub"
 _FAILED_START = ("a driver failed to start", "The device cannot be used by jobs.")
 

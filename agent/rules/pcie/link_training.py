@@ -35,6 +35,7 @@ from agent.rules.rule import Fail, Result, Unknown, rule
 from agent.rules.wording import format_share_lost
 
 _OTHER_HOST_LINK = r"\bG[BH]2\d\d\b|\bGB3\d\d\b|\bB300\b"  # as WIDTH_PROVES_NOTHING, by name
+_FEWEST_PEERS = 2
 _ENDS = Reason("not-known", fact="what both its ends can do")
 
 
@@ -91,7 +92,7 @@ def pcie_width_downgraded(pcie_link: PcieLink) -> Result:
     if link.width >= expected:
         return pcie_link.passes()
     if doubt := pcie_link.why_inconclusive:
-        return pcie_link.unknown(doubt.prefixed(f"x{link.width}: "))
+        return _fail_unlike_peers(pcie_link) or pcie_link.unknown(doubt.prefixed(f"x{link.width}: "))
     lost = f"{format_share_lost(link.width, expected)} of the link's bandwidth, in each direction."
     return pcie_link.fail(
         summary=f"PCIe link is x{link.width}; both ends support x{expected}",
@@ -138,6 +139,31 @@ def _fail_alone(pcie_link: PcieLink, kind: str) -> Fail | None:
         confidence="low",
         cause="alone",
         situation="alone",
+    )
+
+
+def _fail_unlike_peers(pcie_link: PcieLink) -> Fail | None:
+    """A GPU at full speed with fewer lanes than all others of its model have, where the source has no P-state of it.
+    What saves power lowers the speed; that some cards narrow an idle link, too, is why the confidence is low."""
+    link, child, gpu = pcie_link.child.link, pcie_link.child, pcie_link.gpu
+    unread = pcie_link.context.why_probe_failed("gpu") if pcie_link.context.recorded else None
+    if gpu is None or gpu.pstate is not None or link is None or unread is None or unread.code != "evidence-absent":
+        return None
+    model = [one for one in pcie_links(pcie_link.context) if one.gpu and one.child.device == child.device]
+    peers = [one for one in model if one.child is not child]
+    if link.speed_gt_s != pcie_link.expected_speed or len(peers) < _FEWEST_PEERS:
+        return None
+    if any(one.child.link is None or one.child.link.width != pcie_link.expected_width for one in peers):
+        return None
+    return pcie_link.fail(
+        summary=f"PCIe link is x{link.width}; both ends support x{pcie_link.expected_width}, which the {len(peers)} "
+        "other GPUs of its model have",
+        impact="If the GPU was busy, or does not narrow its link to save power, it has lost these lanes.",
+        evidence=pcie_link.both_ends_evidence("width"),
+        severity="warning",
+        confidence="low",
+        cause="peers",
+        situation="peers",
     )
 
 

@@ -225,7 +225,9 @@ def _is_unjudged(context: RuleContext, address: str) -> bool:
 
 def fail_by_log(place: str, label: str, lines: Sequence[Event], what: str, impact: str) -> Fail:
     """What the kernel log alone shows of a device: worth knowing, and no measure."""
-    kinds = list(dict.fromkeys(event.code for event in lines if event.kind == "aer" and event.code))
+    kinds = list(
+        dict.fromkeys(event.code for event in lines if event.kind == "aer" and event.code not in (None, "no-recovery"))
+    )
     named = f" ({', '.join(kinds[:3])})" if kinds else ""
     return Fail(
         subject=f"pci:{place}",

@@ -72,8 +72,9 @@ def peer_differs(context: RuleContext) -> Iterator[Result]:
             if group[0].kind in _ANSWERED:
                 compared |= _list_compared(group)
             found = list(compare_parts(group, context.settings.free_fields | _list_judged(context, group)))
-            faults = [_describe(one) for one in found if isinstance(one, PeerDifference)]
-            known += [one for one in found if isinstance(one, PeerDifference)]
+            differences = _drop_repeated([one for one in found if isinstance(one, PeerDifference)])
+            faults = [_describe(one) for one in differences]
+            known += differences
             faults += _describe_gaps([one for one in found if isinstance(one, PeerGap)])
             for fault in faults:
                 differing |= {part.subject for part in fault.parts} | {fault.subject}
@@ -89,6 +90,12 @@ def peer_differs(context: RuleContext) -> Iterator[Result]:
         if part.kind in _ANSWERED and part.subject not in differing:
             alone = Reason("nothing-to-compare", detail="no other part of its kind")
             yield part.passes() if part.subject in compared else part.not_applicable(alone)
+
+
+def _drop_repeated(differences: list[PeerDifference]) -> list[PeerDifference]:
+    """Without the modes after the next reset that are what differs already."""
+    now = {one.field.path: (one.parts, one.values) for one in differences}
+    return [one for one in differences if now.get(one.field.now) != (one.parts, one.values)]
 
 
 def _list_judged(context: RuleContext, group: Sequence[PeerPart]) -> set[str]:
@@ -132,14 +139,14 @@ def _fail_part(difference: PeerDifference, number: int) -> Fail:
     severity, confidence = _weigh(difference)
     path = f"{part.kind}.{difference.field.path}"
     usual = difference.values[result.usual[0]]
-    mine, theirs = format_difference(difference.values[number], usual, word.unit)
+    title, mine, theirs = format_difference(word.title, difference.values[number], usual, word.unit)
     others = (
         f"the other {len(result.usual)} {_name_peers(part)}"
         if len(result.usual) > 1
         else difference.parts[result.usual[0]].label
     )
     return part.fail(
-        summary=f"{word.title} is {mine} ({others}: {theirs})",
+        summary=f"{title} is {mine} ({others}: {theirs})",
         impact=_choose_impact(part, severity, result.pattern),
         evidence=_list_evidence(difference, number),
         severity=severity,
@@ -251,15 +258,25 @@ def find_source(part: PeerPart, path: str) -> str:
     }[part.kind]
 
 
-def format_difference(one: Any, other: Any, unit: str) -> tuple[str, str]:
-    """Two values; of tables what they do not have in common."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        keys = sorted(key for key in {**one, **other} if one.get(key) != other.get(key))
-        return tuple(  # type: ignore[return-value]
-            ", ".join(f"{key} {format_value(table[key], unit) if key in table else 'missing'}" for key in keys[:_SHOWN])
-            for table in (one, other)
-        )
-    return format_value(one, unit), format_value(other, unit)
+def format_difference(title: str, one: Any, other: Any, unit: str) -> tuple[str, str, str]:
+    """What differs, and the two values; of tables what they do not have in common.
+
+    >>> format_difference("BAR", {"0": 1 << 24, "2": 1 << 28}, {"0": 1 << 24, "2": 1 << 37}, "bytes")
+    ('BAR 2', '256 MiB', '128 GiB')
+    """
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return title, format_value(one, unit), format_value(other, unit)
+    keys = sorted(key for key in {**one, **other} if one.get(key) != other.get(key))
+    if len(keys) == 1:
+        key = keys[0]
+        what = key if key.startswith(title.partition(" ")[0]) else f"{title} {key}"  # VLAN setting: VLAN id
+        return what, _format_entry(one, key, unit), _format_entry(other, key, unit)
+    texts = [", ".join(f"{key} {_format_entry(table, key, unit)}" for key in keys[:_SHOWN]) for table in (one, other)]
+    return title, texts[0], texts[1]
+
+
+def _format_entry(table: dict[str, Any], key: str, unit: str) -> str:
+    return format_value(table[key], unit) if key in table else "missing"
 
 
 def format_value(value: Any, unit: str = "") -> str:

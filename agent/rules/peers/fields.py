@@ -14,7 +14,7 @@ from agent.model.peers import PeerWord, equal, list_words, read_types
 
 Value = Any  # of a field: a scalar, a list or a table
 _PREFIX = "prefix"
-_NOTHING: tuple[Value, ...] = (None, [], {}, "")
+NOTHING: tuple[Value, ...] = (None, [], {}, "")
 
 
 class PeerField(msgspec.Struct, frozen=True):
@@ -23,6 +23,11 @@ class PeerField(msgspec.Struct, frozen=True):
     path: str
     word: PeerWord
     parent: tuple[str, ...]  # the fields that lead to the struct with the field
+
+    @property
+    def now(self) -> str:
+        """The path of the field with the value now, where this one is that of after a reset; "" else."""
+        return ".".join((*self.parent, self.word.after)) if self.word.after else ""
 
     def read(self, part: object) -> Value:
         """The value of a part; None where it is not known."""
@@ -33,7 +38,7 @@ class PeerField(msgspec.Struct, frozen=True):
         if isinstance(part, list):
             return _read_prefixes(part)
         value = getattr(part, self.path.rpartition(".")[2])
-        if value in _NOTHING:
+        if value in NOTHING:
             return None
         if isinstance(value, dict):
             return {key: entry for key, entry in value.items() if key not in self.word.without}

@@ -24,6 +24,9 @@ _BRIEF = lazy_pattern(
 )
 _ADDRESS = lazy_pattern(r"[ \t]+inet6? (?P<address>[0-9a-fA-F.:]{2,45}/\d{1,3})\b.*")
 _FUNCTION = lazy_pattern(r"[ \t]+vf (?P<number>\d{1,4}) .*\blink-state (?P<state>\w+)\b.*")
+_NO_DEVICES = lazy_pattern(
+    r"(?:[^\n]{0,200}[$#>] ?ibv_devices[ \t]*\n)?\s*device[ \t]+node GUID\s+-{3,20}[ \t]+-{3,40}\s*"
+)
 _EMPTY = lazy_pattern(r"^[ \t]{0,40}n_gids_found=0[ \t\r]{0,40}$", re.MULTILINE)
 _SETTING = lazy_pattern(
     r"[ \t]*net\.ipv4\.conf\.(?P<name>[\w./@:-]{2,32}?)\.(?P<setting>arp_ignore|rp_filter)[ \t]*=[ \t]*(?P<value>\d)"
@@ -129,9 +132,12 @@ def list_open_settings(text: str) -> list[ToolReport]:
 
 
 def list_empty_tables(text: str) -> list[ToolReport]:
-    """That no device has a GID here. Raises ParseError where one has."""
-    if not _EMPTY.search(check_length(text)):
-        raise ParseError("no empty table of GIDs")
+    """That no device has a GID here, or that there is no device (`ibv_devices`). Raises ParseError where one has, or
+    is."""
+    if _NO_DEVICES.fullmatch(check_length(text)):
+        return [ToolReport("verbs-no-device", None, "ibv_devices: no device below the heading", ())]
+    if not _EMPTY.search(text):
+        raise ParseError("no empty table of GIDs or devices")
     return [state_fault("gid-none", None, "the table of GIDs is empty", "n_gids_found=0")]
 
 

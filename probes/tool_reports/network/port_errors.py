@@ -18,6 +18,7 @@ from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 512
 _ENDS = 2
+_SUM = "port ALL "  # of a node
 _WAITING = ("Initialize", "Armed")  # states of a link that the subnet manager ends
 _ENOUGH_LINKS = 3  # of one width, beside which another one is odd
 _LIMIT_CHARACTERS = 16 << 20
@@ -150,8 +151,9 @@ def list_port_errors(text: str) -> list[ToolReport]:
                 stages.append(state_fault("ibdiagnet-errors", None, match["stage"], bare))
     if not known:
         raise ParseError("no port in the output")
+    is_sum = not node and all(row.name.startswith(_SUM) for row in ports)  # of a card, which alone was pasted
     found = (
-        [port for row in ports if (port := _report_port(row)) is not None]
+        [port for row in ports if (port := _report_port(row, is_sum)) is not None]
         + [report for name, fields in infos for report in _report_info(name, fields)]
         + reports
     )
@@ -238,10 +240,10 @@ def _name_end(fabric: Fabric, end: FabricEnd) -> str:
     return f"port {end.port} of {node.name if node and node.name else end.guid}"
 
 
-def _report_port(port: _Port) -> ToolReport | None:
-    """The port where it counted an error; the sum over all ports of a switch is none."""
+def _report_port(port: _Port, is_sum: bool) -> ToolReport | None:
+    """The port where it counted an error; the sum over all ports is none, unless nothing else `is_sum`."""
     counters = [(name, str(count)) for printed, name in _BY_NAME.items() if (count := port.counters.get(printed, 0))]
-    if not counters or port.name.startswith("port ALL "):
+    if not counters or (port.name.startswith(_SUM) and not is_sum):
         return None
     far = [("far", port.far)] if port.far else []
     shown = port.line if "[" in port.line else ", ".join(f"{COUNTERS[name]}: {count}" for name, count in counters)

@@ -21,6 +21,7 @@ _FIELD = lazy_pattern(r"(?P<name>[A-Z][\w ()/.-]{1,40}?(?: \[\w{1,8}\])?) {0,40}
 _JSON_FIELD = lazy_pattern(
     r'"(?P<name>[A-Z][\w ()/.-]{1,40}(?: \[\w{1,8}\])?)" ?: ?"?(?P<value>[^"{[]{1,200}?)"?[ \t},\]]{0,40}'
 )
+_JSON_LINE = lazy_pattern(r'^[ \t{,]{0,40}"[A-Z][\w ()/.-]{1,40}(?: \[\w{1,8}\])?" ?: ?["{\d]', re.MULTILINE)
 _JSON_START = lazy_pattern(r'[{,]\s{0,40}(?=")')  # of an object or a member: each on a line of its own
 _DEVICE = lazy_pattern(r"\b(?:mlxlink|mstlink)\b[^\n]{0,120}?(?: -d ?| --device[ =])(?P<device>[\w/.:-]{1,60})")
 _DECIMAL = r"-?\d{1,6}(?:\.\d{1,6})?"
@@ -32,6 +33,7 @@ _NOT_ACTIVE = ("Physical LinkUp", "Polling", "Training", "Rx Disable", "Link err
 _NO_ISSUE = ("no issue was observed", "no issue observed")
 _NO_LINK = lazy_pattern(r"^[ \t]*Link detected: (?:yes|no)(?: \((?P<reason>[^\n]{1,120})\))?[ \t\r]*$", re.MULTILINE)
 _NOTHING_THERE = ("No cable", "Autoneg, No partner detected", "Autoneg, (No partner detected")  # netlink/settings.c
+_RATES = ("Effective Physical BER", "Symbol BER")
 _ERRORS_MATTER = 1e-12  # errors per bit behind the FEC: IEEE 802.3 and InfiniBand allow no more
 _DEVLINK = lazy_pattern(
     r"(?:pci/(?P<address>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])|auxiliary/\S{1,60})(?:/\d{1,6})?:"
@@ -73,7 +75,7 @@ def list_link_states(text: str) -> list[ToolReport]:
     reports: list[ToolReport] = []
     known = False
     for device, fields in _split_ports(text):
-        known = known or "State" in fields
+        known = known or "State" in fields or any(name in fields for name in _RATES)
         reports += _report_port(device, fields)
     if not known:
         raise ParseError("no state of a port")
@@ -85,7 +87,7 @@ def _split_ports(text: str) -> Iterator[tuple[str | None, dict[str, str]]]:
     device: str | None = None
     fields: dict[str, str] = {}
     check_length(text)
-    is_json = '"Operational Info"' in text
+    is_json = '"Operational Info"' in text or _JSON_LINE.search(text) is not None
     for line in (_JSON_START.sub("\n", text) if is_json else text).splitlines():
         if len(line) > _LIMIT_LINE:
             continue
@@ -103,7 +105,7 @@ def _split_ports(text: str) -> Iterator[tuple[str | None, dict[str, str]]]:
 def _report_port(device: str | None, fields: dict[str, str]) -> Iterator[ToolReport]:
     state, opcode = fields.get("State", ""), fields.get("Status Opcode", "")
     reason = fields.get("Recommendation", "").rstrip(".")
-    is_up = state.lower().startswith(("active", "port plu"))
+    is_up = state.lower().startswith(("active", "port plu")) or not state  # of an excerpt
     has_reason = bool(reason) and not reason.lower().startswith((*_NO_ISSUE, "n/a"))
     line = ", ".join(
         f"{name}: {fields[name]}" for name in ("State", "Physical state", "Recommendation") if name in fields
@@ -120,7 +122,7 @@ def _report_port(device: str | None, fields: dict[str, str]) -> Iterator[ToolRep
     if beyond:
         what = "; ".join(beyond[:3])
         yield state_fault("module-beyond", device, what, what)
-    for name in ("Effective Physical BER", "Symbol BER"):
+    for name in _RATES:
         if is_up and (rate := _rate(fields.get(name))) > _ERRORS_MATTER:
             yield state_fault("link-errors", device, f"{name} {rate:.0e}", f"{name}: {fields[name]}")
             return

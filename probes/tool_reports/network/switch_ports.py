@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import median
 
 from probes.switch_ports import vocabulary as words
 from probes.switch_ports.alarms import list_module_alarms
@@ -15,7 +14,7 @@ from probes.switch_ports.columns import simplify
 from probes.switch_ports.members import LinkMember, list_members
 from probes.switch_ports.names import LONGEST_LINE, PORT
 from probes.switch_ports.reading import PortFact, list_port_facts
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import ParseError, check_length, find_median, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.network.switch_log import has_log_line, list_log_faults
 from probes.tool_reports.network.switch_pairs import is_of_pair, list_pair_faults
@@ -25,6 +24,7 @@ _MANY, _ONE_IN = 1000, 10_000_000  # damaged frames, and received ones
 _MANY_CHANGES, _VERY_MANY_CHANGES, _TIMES_USUAL = 20, 100, 20  # of a link's state
 _MANY_CARRIER_CHANGES = 100  # two for each, since the system started
 _MANY_STORMS = 10
+_MANY_FAULTS = 3  # of a link: one or two come with the start of the other end
 _ERRORS_MATTER = 1e-12  # errors per bit behind the FEC: IEEE 802.3 and InfiniBand allow no more
 _PEERS, _LESS_DB, _DIM_DBM, _DARK_DBM, _FEW = 3, 6.0, -10.0, -30.0, 4
 _TIMES_OTHERS = 1000
@@ -43,6 +43,7 @@ _CLOSED = lazy_pattern(
     rf"[ \t]*(?P<port>{PORT})[ :].{{0,160}}?\b(?P<closed>err-?[dD]is\w{{2,12}}|link(?:Flap|-)?Err\w*"
     r"|[eE]rr(?:or)?[- ](?:[dD]own|DOWN)|ERROR DOWN|Link-Flap down)(?P<rest>.*)"
 )
+_STOPPED = lazy_pattern(rf"[ \t]*(?P<port>{PORT}:\d)[ \t]+stormed\b.{{0,120}}")  # a queue, without its heading
 _NO_REASON = lazy_pattern(  # cells of other columns
     r"(?i)a?-?(?:full|half|auto|unconf\w*|trunk|routed|access|unknown|fiber|copper|not|present|none|error|disabled)|[\d.]+\S*"
     r"|\S*(?:BASE|SFP)\S*|--|[A-Z]"
@@ -84,7 +85,8 @@ def list_switch_ports(text: str) -> list[ToolReport]:
     logged = list_log_faults(lines)
     closed = list(_list_closed(lines, facts, logged))
     of_pair = list_pair_faults(lines)
-    is_stated = closed or logged or states.ports or members or is_of_pair(lines) or _PFC_HEAD in text
+    stopped = [match for line in lines if (match := _STOPPED.fullmatch(line))]
+    is_stated = closed or logged or stopped or states.ports or members or is_of_pair(lines) or _PFC_HEAD in text
     if not (is_stated or any(map(_is_stated, facts)) or has_log_line(lines)):
         raise ParseError("no port of a switch")
     ports: dict[str, dict[str, list[PortFact]]] = {}
@@ -94,11 +96,13 @@ def list_switch_ports(text: str) -> list[ToolReport]:
         *closed,
         *(report for report in logged if report.code != "switch-disabled"),
         *(report for port, rows in ports.items() for report in _list_errors(ports, port, rows)),
+        *(_report("switch-storm", row["port"], "", row[0]) for row in stopped if row["port"] not in ports),
         *_list_alarms(states.ports, states.alarms),
         *_list_left_out(members),
         *_list_changing(ports),
         *_list_dim(ports),
         *_list_ports_down(ports, {report.subject for report in closed}),
+        *_list_unseen_modules(ports),
         *_list_slow(ports),
         *_list_pausing(ports),
         *_list_waiting(ports),
@@ -129,7 +133,7 @@ def _is_stated(fact: PortFact) -> bool:
     """Whether it is of the kind that is compared, and has such a value."""
     if fact.fact == words.STATE:
         return _split_state(fact.value)[0] in (*_UP, *_DOWN) or _ADMIN_OFF.search(fact.value) is not None
-    if fact.fact in (words.PFC, words.CLOSED, words.LOGICAL):
+    if fact.fact in (words.PFC, words.CLOSED, words.LOGICAL, words.PRESENCE):
         return True
     is_counted = fact.fact not in (words.MODULE, words.DESCRIBED, words.SPEED, words.SENT, words.RECEIVED, words.ADMIN)
     return is_counted and _number(fact.value) is not None
@@ -222,6 +226,10 @@ def _list_errors(ports: _Ports, port: str, rows: _Rows) -> Iterator[ToolReport]:
     rates = [row for row in rows.get(words.ERRORS_PER_BIT, ()) if (_number(row.value) or 0) > _ERRORS_MATTER]
     if rates and not _is_down(rows):
         yield _report("link-errors", port, f"{rates[0].label} {rates[0].value}", rates[0].line)
+    faults = {label: count for label, count in _most(rows, words.FAULTS).items() if count >= _MANY_FAULTS}
+    if faults:
+        what = ", ".join(f"{count} {label}" for label, count in faults.items())
+        yield _report("switch-faults", port, what, _line(rows, words.FAULTS))
     yield from _list_storms(port, rows)
     for dropped, passed, one_in in _DROPS:
         others = max(_most(rows, passed).values(), default=0)
@@ -285,7 +293,7 @@ def _list_changing(ports: _Ports) -> Iterator[ToolReport]:
     counts = {port: max(_most(rows, words.FLAPS).values()) for port, rows in ports.items() if _most(rows, words.FLAPS)}
     for port, count in counts.items():
         others = [other for name, other in counts.items() if name != port]
-        is_odd = len(others) > 1 and count >= max(_VERY_MANY_CHANGES, _TIMES_USUAL * median(others))
+        is_odd = len(others) > 1 and count >= max(_VERY_MANY_CHANGES, _TIMES_USUAL * find_median(others))
         labels = [row.label.lower() for row in ports[port][words.FLAPS]]
         is_carrier = any(label.startswith("carrier") or "transition" in label for label in labels)  # each way counts
         if count >= (_MANY_CARRIER_CHANGES if is_carrier else _MANY_CHANGES):
@@ -335,6 +343,15 @@ def _list_ports_down(ports: _Ports, closed: set[str | None]) -> Iterator[ToolRep
             reason = next((row.value for row in ports[port].get(words.REASON, ())), "") or _describe_dark(ports[port])
             reason = reason or next((_split_state(row.value)[1] for row in ports[port][words.STATE]), "")
             yield _report("switch-port-down", port, reason, _line(ports[port], words.STATE))
+
+
+def _list_unseen_modules(ports: _Ports) -> Iterator[ToolReport]:
+    """Ports with a link of which the switch states that no module is in them."""
+    for port, rows in ports.items():
+        states = [_split_state(row.value)[0] for row in rows.get(words.STATE, ())]
+        for row in rows.get(words.PRESENCE, ())[:1]:
+            if _NO_MODULE.search(row.value) and any(state in _UP for state in states):
+                yield _report("switch-module-unseen", port, row.value, row.line)
 
 
 def _list_light(rows: _Rows) -> list[PortFact]:

@@ -45,6 +45,24 @@ _PAIRS = tuple(
     )
     for code, unit, number in _VALUES
 )
+_PARTS = r"(?:cards?|ports?|GPUs?|NPUs?|nodes?|hosts?|links?|rails?|HCAs?|NICs?|ones)"
+_OTHERS = (  # further behind the value, and with or without its unit
+    rf"[^.;\n]{{0,60}}?\b(?:all |the )?(?:others|other {_PARTS}|rest|everything else|everyone else)\b"
+    r"(?: (?:all|do|gets?|have|has|are|is|at|on|runs?|shows?|reach|see|with|around|about)){0,3}:? "
+)
+_LABELS = (
+    ("below-rate", "(?:[Rr]ate|[Ss]peed)", r"\d{1,4}"),
+    ("below-width", "[Ww]idth", r"\d{1,2}"),
+    ("below-bandwidth", "(?:[Bb]andwidth|(?:bus|alg)?bw)", r"\d{1,5}(?:\.\d{1,3})?"),
+)
+_BESIDE_OTHERS = tuple(
+    (code, lazy_pattern(rf"(?<![\w.]){value}{_OTHERS}(?:x|[Gg]en ?)?(?P<want>{number})(?![\d.]*\d)(?! {_PARTS}\b)"))
+    for code, value, number in (
+        *((code, unit.replace("{}", f"(?P<value>{number})", 1), number) for code, unit, number in _VALUES),
+        *((code, rf"{label}(?:s?:| is| of| =)? ?(?P<value>{number})(?![\d.]*\d)", number)
+          for code, label, number in _LABELS),
+    )
+)  # fmt: skip
 _DEVICES = r"(?:GPU|NPU|HPU|NVLink|HCA|NIC)s?|XGMI links|IB ports|devices"
 _OUT_OF = lazy_pattern(
     rf"\b(?P<value>\d{{1,3}}) (?:of|out of|/) (?:the |all )?(?P<want>\d{{1,3}}) (?:{_DEVICES})\b"
@@ -60,9 +78,9 @@ _OF_DEVICES = lazy_pattern(rf"\b(?:{_DEVICES})\b")
 _LISTED = lazy_pattern(r"(?i)\b(?:only|just|sees?|shows?|lists?|finds?|found|detect\w+|reports?|missing|left)\b")
 _LEFT = lazy_pattern(r"(?i)\b(?:visible|detected|found|listed|left|active|up|present)\b")
 _USUAL = lazy_pattern(
-    r"(?i)\b(?:us(?:e|es|ed|ing)|runs?|training|ranks?|comm|normal|by design|as designed|as expected|no problem|idle|"
-    r"not a problem|power sav\w+|intentional\w*|bifurcat\w+|fixed|resolved|used to|was showing|before|example|"
-    r"e\.g\.|would|could|if|per job|each job|request\w*|allocat\w*|\w*VISIBLE_DEVICES|NCCL_\w+)\b|\?"
+    r"(?i)\b(?:us(?:e|es|ed|ing)|runs?(?! at\b)|training|ranks?|comm|normal|by design|as designed|as expected|"
+    r"no problem|idle|not a problem|power sav\w+|intentional\w*|bifurcat\w+|fixed|resolved|used to|was showing|before|"
+    r"example|e\.g\.|would|could|if|per job|each job|request\w*|allocat\w*|\w*VISIBLE_DEVICES|NCCL_\w+)\b|\?"
 )
 
 
@@ -73,6 +91,8 @@ def list_compared(text: str) -> Iterator[ToolReport]:
     [('below-width', 'n7 GPU 5')]
     >>> [report.detail for report in list_compared("GPU count: expected 8, found 7")]
     [(('what', 'expected 8, found 7'),)]
+    >>> [report.detail for report in list_compared("Rate: 200 on mlx5_6, other cards 400")]
+    [(('what', 'Rate: 200 on mlx5_6, other cards 400'),)]
     >>> list(list_compared("Is x8 instead of x16 normal for GPU 5?")), list(list_compared("We use 4 of 8 GPUs."))
     ([], [])
     """
@@ -82,8 +102,10 @@ def list_compared(text: str) -> Iterator[ToolReport]:
         if not 12 < len(sentence) < _LONGEST or _USUAL.search(sentence):
             continue
         subject = _name(sentence)
-        for code, pattern in _PAIRS if subject else ():
-            if (match := pattern.search(sentence)) and _is_below(code, match, sentence):
+        found = set()
+        for code, pattern in (*_PAIRS, *_BESIDE_OTHERS) if subject else ():
+            if code not in found and (match := pattern.search(sentence)) and _is_below(code, match, sentence):
+                found.add(code)
                 yield _report(code, subject, match[0], sentence)
         counted = _OUT_OF.search(sentence)
         match = counted if counted and _states_presence(sentence, counted) else _EXPECTED.search(sentence)

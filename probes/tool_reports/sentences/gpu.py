@@ -309,7 +309,7 @@ OTHER_MAKERS: tuple[ToolSentence, ...] = (
         ("neuron-busy",
          r"NeuronCore\(s\) not available - Requested:(?P<what>\w{1,6} Available:\d{1,6})|\bNRT_INIT failed"),
         ("neuron-hang",
-         r"\[hal\] request seq: \d{1,9}, cmd: (?P<what>\d{1,4} timed out)|Missing infer_status notification|"
+         r"\[hal\] (?P<what>request seq: \d{1,9}, cmd: \d{1,4}) timed out|Missing infer_status notification|"
          r"\bNRT_TIMEOUT\b"),
     ),
 )  # fmt: skip

@@ -136,6 +136,9 @@ INTERFACES: tuple[ToolSentence, ...] = rows_of(
     ("setting-refused",
      r"^(?:Cannot (?:get|set) [\w ]{4,60}|RTNETLINK answers|Attribute (?:read|write|not found)|devlink "
      r"answers|kernel answers|[Nn]etlink error|Error: (?:mlx5_core|bnxt_en|ice|ionic)): (?!File exists)" + _WHY),
+    ("address-taken",
+     r"\baddress (?P<what>[\d.]{7,15})(?:/\d{1,2})? (?:conflict detected with|is (?:already )?in use\b)"),
+    ("address-taken", r"(?P<what>\b[\d.]{7,15}) is already in use by [0-9a-f]{2}:"),
     ("setting-refused", r"^Error: (?P<what>Specified qdisc kind is unknown|Qdisc not supported on this device)"),
 )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -11,11 +12,13 @@ from probes.gpu.facts import find_address
 from probes.prose import is_denied
 from probes.text import ParseError, check_length, find_required, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
+from probes.tool_reports.json_objects import list_whole_objects
 from probes.tool_reports.sentences.compared import list_compared
 from probes.tool_reports.sentences.parts import DEVICES, find_part
 from probes.tool_reports.sentences.sentence import ToolSentence
 from probes.tool_reports.sentences.table import ANYWHERE, IN_PLACE, UNKNOWN
 from probes.tool_reports.sentences.unexplained import CODE, list_unexplained
+from probes.tool_reports.sentences.verbs import FLUSHED
 
 MOST_REPORTS = 64
 _LIMIT_LINE = 4000
@@ -34,6 +37,7 @@ _IBPINGED = lazy_pattern(r"^--- (?P<what>[\w.()-]{0,64} {0,2}\(Lid \d{1,5}\)) ib
 _OF_HEALTH = "dcgm-"
 _EMPTY_GID = lazy_pattern(r"^[ \t]{0,8}GID: (?:00:){15}00[ \t\r]*$", re.MULTILINE)
 _OF_PERFTEST = ("perftest-", "verbs-retries", "gid-none", "completion-")
+_OF_VERBS = (*_OF_PERFTEST, "rdma-")
 _ASKED = lazy_pattern(
     r"\b(?:ib|ibv|raw_ethernet)_\w{3,16}\b[^\n]{0,200}? (?:-d|--ib-dev)[ =]?(?P<device>[a-z]\w{2,30})\b"
 )
@@ -41,12 +45,16 @@ _ENTITY = lazy_pattern(  # of a record of a health check: the part stands in fie
     r"\"entityType\" ?: ?\"(?:PCI\" ?, ?\"entityValue\" ?: ?\"(?P<bdf>[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2}){2}\.[0-7])"
     r"|GPU\" ?, ?\"entityValue\" ?: ?\"(?P<gpu>\d{1,3}))\"|\bGPU:(?P<number>\d{1,3})\b"
 )
+_RECORD, _OF_JSON = '"entitiesImpacted"', ("{", "}", "[", "]", '"')  # of a record, and how its lines begin
 _OF_KERNEL = "NVRM: Xid ("  # a line that a plugin quotes, and that has its own reader
 _EXPLAINED = {  # a consequence, or the same without the cause, and what explains it
     "guest-power-on": ("guest-window",),
     "kube-marked": ("kube-xid",),
     "verbs-no-device": ("verbs-abi", "verbs-no-provider"),
     "mad-unanswered": ("mad-no-port",),
+    "perftest-memory": ("memory-not-locked",),
+    "perftest-queue": ("memory-not-locked",),
+    FLUSHED: ("verbs-retries", "perftest-not-ready", "completion-memory", "completion-request"),
     "umad-closed": ("mad-no-port",),
 }
 
@@ -188,10 +196,23 @@ def _find_sentences(
 
 def _find_whole(text: str) -> Iterator[tuple[ToolSentence, int, re.Match[str]]]:
     """Sentences of the table; in a text without any those that a person or a page broke into lines with a margin."""
+    text = _join_records(text) if _RECORD in text else text
     found = next(_find_sentences(text, ANYWHERE), None)
     if found is None and len(text) < _LIMIT_FOLDED and _FOLDED.search(text):
         text = _FOLDED.sub(" ", text)
     yield from _find_sentences(text, ANYWHERE)
+
+
+def _join_records(text: str) -> str:
+    """The text with each record of a health check on one line, without those that state that all is well.
+
+    >>> _join_records('{\n "entitiesImpacted": [],\n "message": "link 7 is down"\n}\n')
+    '{"entitiesImpacted": [], "message": "link 7 is down"}'
+    """
+    records = list(list_whole_objects(text, lambda row: "entitiesImpacted" in row))
+    rest = [line for line in text.splitlines() if not line.lstrip().startswith(_OF_JSON)]
+    lines = [json.dumps(row, ensure_ascii=False) for row in records if row.get("isHealthy") is not True]
+    return "\n".join([*lines, *rest]) if records else text
 
 
 def _find_lines(text: str, needle: str) -> Iterator[tuple[int, str]]:
@@ -217,6 +238,8 @@ def _build_report(code: str, match: re.Match[str], named: re.Match[str] | None =
         part = find_part(groups["what"], DEVICES)
     elif code == CODE:
         part = find_part(match.string)
+    elif code.startswith(_OF_VERBS):
+        part = find_part(match.string, DEVICES)
     subject = find_address(bdf if "." in bdf else f"{bdf}.0") if bdf else f"NVIDIA {int(gpu)}" if gpu else part
     start = max(match.start() - _BEFORE, 0)
     return ToolReport(code, subject, " ".join(match.string[start : start + _LIMIT_TEXT].split()), tuple(groups.items()))

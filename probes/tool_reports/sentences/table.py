@@ -24,6 +24,7 @@ from probes.tool_reports.sentences.cluster import CLUSTER
 from probes.tool_reports.sentences.gpu import DCGM, DCGM_CODES, NVIDIA, OTHER_MAKERS, PCIE_LINKS, STATES
 from probes.tool_reports.sentences.network import COLLECTIVES, FIRMWARE, INFINIBAND, INTERFACES, VERBS
 from probes.tool_reports.sentences.sentence import BDF, DEVICE, ToolSentence, row, rows_of
+from probes.tool_reports.sentences.verbs import PROGRAMS, STATUSES
 
 _MODULES = r"nvidia[a-z_-]*|amdgpu|amdkfd|mlx[45]_\w+|ib_\w+|bnxt_\w+|irdma|ice|efa|ena|habanalabs\w*|neuron"
 _RDMA_MODULES = r"mlx[45]_\w+|ib_\w+|rdma_\w+|bnxt_re|irdma|efa"
@@ -39,12 +40,6 @@ _CUDA_CODES = (  # number of an error of CUDA, and its names in the runtime (hel
     ("cuda-unknown", "999", "Unknown", "UNKNOWN"),
 )
 _SMINFO = r"^sminfo: sm (?P<part>lid \d{1,5}) sm guid \w{3,20}, activity count \d{1,12} priority \d{1,3} state \d "
-_STATUSES = (  # of a completion, as libibverbs numbers them
-    ("completion-memory", "4|8|10"),
-    ("completion-request", "9|11"),
-    ("completion-local", "[123]"),
-)
-
 UNKNOWN: tuple[ToolSentence, ...] = rows_of(  # how programs begin the line of an error that no other row is
     "program",
     ("unexplained-line",
@@ -103,11 +98,7 @@ IN_PLACE: tuple[ToolSentence, ...] = (  # with a tool
         ("perftest-memory", r"^Couldn't allocate MR\b"),
         ("perftest-queue", r"^Unable to create QP"),
         ("perftest-queue", r"^Couldn't get device attributes"),
-        *(
-            (code, rf"{begin}(?:{statuses})\b(?: \([\w ]{{4,40}}\))?)")
-            for code, statuses in _STATUSES
-            for begin in ("Failed (?P<what>status ", r"CQE error, wr_id=\d{1,20}, (?P<what>status=")
-        ),
+        *STATUSES,
         ("perftest-not-ready", r"^Failed status 13\b"),
         ("verbs-retries", r"^Failed status 12\b"),
         ("verbs-retries", r"^Failed status transport retry counter exceeded \(12\)"),
@@ -159,6 +150,12 @@ IN_PLACE: tuple[ToolSentence, ...] = (  # with a tool
         ("gdrcopy-unloaded", r"^gdr_open error: Is gdrdrv driver installed and loaded\?"),
         ("gdrcopy-unloaded", r"unable to open GDR driver, is gdrdrv\.ko loaded\?"),
     ),
+    row("file-system",
+        r"^(?:[\w./-]{1,60}: ){1,2}(?:(?:cannot|error|failed|unable|can't)[a-z ']{2,40}? )?['\"\u2018]?"
+        r"(?P<what>(?!/(?:dev|sys|proc)/)/[^'\":\u2019\n]{1,120}['\"\u2019]?: (?:Stale (?:NFS )?file handle|"
+        r"Disk quota exceeded|Transport endpoint is not connected|Read-only file system|Input/output error|"
+        r"No space left on device))",
+        "program"),
     row("gds-file", r"GPUDirect Storage not supported on current file", "gdsio"),
     *rows_of(
         "mooncake",
@@ -201,6 +198,7 @@ IN_PLACE: tuple[ToolSentence, ...] = (  # with a tool
         ("sm-not-master", _SMINFO + r"(?P<what>SMINFO_(?!MASTER)[A-Z]{4,16})"),
     ),
     *VERBS,
+    *PROGRAMS,
     *FIRMWARE,
     *INFINIBAND,
     *COLLECTIVES,

@@ -15,6 +15,7 @@ from probes.prose import is_denied
 from probes.text import lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.parts import find_part, find_place, list_parts
+from probes.tool_reports.sentences.xids import list_stated_xids
 
 CODE = "unexplained-line"
 _LONGEST, _SHOWN, _TEXT = 600, 160, 400  # characters of a line, of the words that are shown, of the evidence
@@ -30,11 +31,13 @@ _STATES = tuple(  # one of which a state of trouble beside known outputs has
 _LOGGED = lazy_pattern(  # how programs begin a line that states an error: a severity, or the place in their source
     r"[EF]\d{4} [\d:.]{8,16} |-E- |(?:[\w./-]{1,60}(?:\[\d{1,10}\])?: )?(?:error|fatal|panic): |"
     r".{0,120}?(?:\b(?:ERROR|FATAL|CRITICAL)\b|\blevel=(?:error|fatal)\b|"
+    r"\b(?:ERR|CRIT|ALERT|EMERG) (?=(?:swss|syncd|pmon|teamd|bgp|lldp|gbsyncd)\d{0,2}#)|"  # of SONiC
     r"[\w/.-]{2,120}\.(?:c|cc|cpp|cu|go|rs|py):\d{1,6}\b)"
 )
 _THEME = lazy_pattern(
     r"\b(?:ib[ps]?\d{1,3}\w{0,8}|HCA|RDMA|RoCE|InfiniBand|GID|QP|uverbs\d{0,3}|umad\d{0,3}|VF \w{1,8}|SR-?IOV|peermem|"
-    r"dma-?buf|GPUDirect|NVLink|NVSwitch|IMEX|[Ff]abric ?[Mm]anager)\b"
+    r"dma-?buf|GPUDirect|(?:pmon|syncd|swss)\d{0,2}#\w{1,40}|(?:ibv|rdma|uct|cxil?)_\w{2,40}|NVLink"
+    r"|NVSwitch|IMEX|[Ff]abric ?[Mm]anager)\b"
 )
 _ALSO_FAILS = lazy_pattern(  # words that lines of drivers have where all is well, too
     r"\b(?:mis-?match\w*|unreachable|denied|not (?:found|available|permitted|ready|detected|working|present)|no such"
@@ -74,11 +77,13 @@ _NOT_STATED = lazy_pattern(  # a question, a condition, a command at its prompt,
 
 
 def list_unexplained(text: str, logged: bool = False) -> list[ToolReport]:
-    """Such lines, those of one form and part once. `logged`: those alone that a program wrote as an error.
+    """Such lines, those of one form and part once. `logged`: those alone that a program wrote as an error, and Xids of
+    a GPU.
 
     >>> [(report.subject, dict(report.detail)["what"]) for report in list_unexplained("GPU 5: link 3 never came up")]
     [('NVIDIA 5', 'GPU 5: link 3 never came up')]
     """
+    xids = [report for report in list_stated_xids(text) if report.subject or not logged]
     forms: dict[str | None, dict[str, ToolReport]] = {}
     down: dict[str | None, bool] = {}  # parts of which no line states more than that
     for raw, is_only_down in _find_lines(text, logged):
@@ -92,6 +97,8 @@ def list_unexplained(text: str, logged: bool = False) -> list[ToolReport]:
             of_part[form] = state_fault(CODE, part, line[:_SHOWN], line[:_TEXT])
     is_list = sum(down.values()) > _MOST_DOWN
     reports = [report for part, rows in forms.items() if not (is_list and down[part]) for report in rows.values()]
+    of_xids = {report.text for report in xids}
+    reports = [*xids, *(report for report in reports if report.text not in of_xids)]
     return [*reports, *_list_values(text, logged, {report.text for report in reports})]
 
 
@@ -121,6 +128,8 @@ def find_unexplained(text: str) -> str | None:
     >>> find_unexplained("RDMA failed on our cluster, what can we do?")
     """
     found = next((line.strip() for line, _ in _find_lines(text)), None)
+    if found is None and (xids := list_stated_xids(text)):
+        found = xids[0].text
     if found is None:
         from probes.tool_reports.tables.cells import list_all_values  # lazy: few texts are no known output
 

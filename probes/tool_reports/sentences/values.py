@@ -13,7 +13,17 @@ from itertools import islice
 from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 from probes.tool_reports.sentences.parts import list_parts
-from probes.tool_reports.tables.entries import CURRENT, DOWN, EXPECTED, MOST, TROUBLE, WELL, is_below, is_incomplete
+from probes.tool_reports.tables.entries import (
+    CURRENT,
+    DOWN,
+    EXPECTED,
+    MOST,
+    TROUBLE,
+    WELL,
+    is_below,
+    is_incomplete,
+    read_number,
+)
 
 STATE, COUNT, BELOW = "value-state", "value-count", "value-below"
 _LONGEST, _MOST_LINES, _LONGEST_VALUE = 400, 4000, 80
@@ -29,7 +39,10 @@ _OF_FIELD = lazy_pattern(
     r"|temperature|thermal|power|topology|\bdrives?\b|\bdisks?\b|\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b"
     r"|nvme|\b(?:tray|slot)s?\b|\bdimms?\b|\btransceiver|\biommu\b|\bacs\b|peermem|memlock|\bmc\d"
     r"|storage|ceph|lustre|\bnfs\b|\bosds?\b|\bmdt?\b|\bphase\b|\bost|mounts?\b|\bbgp\b|neighbor|\bmodules?\b"
-    r"|\boptic|\bcables?\b|\bbackends?\b|\blanes?\b|\bled\b"
+    r"|\boptic|\bcables?\b|\bbackends?\b|\blanes?\b|\bled\b|\braid|\barrays?\b|\bmd\d|\bpumps?\b|\bcoolant|\bcdu\b"
+    r"|\b(?:node|host|rank|worker|sled|blade|rail|trainer)[\w-]{0,20}\b|nccl|busbw|\bi(?:or|perf3?)\b|\bhpl\b"
+    r"|t?flops\b|step ?time|\bdcgm|\bdbe\b|\bbios\b|\bnvidia|\bmtu\b|\bpfc\b|\b(?:eth|ens|enp|ib|swp|sxm)\d"
+    r"|(?:[GMT]i?B|[GM]b(?:it)?)(?:/s|ps)\b|\bTF\b|\bping\b|\bssh\b|\boss\d|\bmds\d|\bhbm|\bchips?\b|tok(?:en)?s?/s|\baccelerator|\bchassis|\bcrac\d|\bhvac|\bfan_|\bperf\w{2,6}\b|\blatency\b"
 )
 _IN_JSON = lazy_pattern(r'"(?P<label>[\w .:/-]{2,60})" ?: ?(?:"(?P<text>[^"\n]{1,80})"|(?P<number>[\w.]{1,20}))')
 _KEY = lazy_pattern(r'(?<![\w.])(?P<label>[A-Za-z][\w.-]{1,60})=(?:"(?P<text>[^"\n]{1,80})"|(?P<word>[^\s,;"]{1,80}))')
@@ -39,7 +52,7 @@ _LABELLED = lazy_pattern(
 )
 _CELLS = lazy_pattern(r"[ \t]*[|,;\t][ \t]*|[ \t]{2,60}")
 _STATES = (
-    rf"{TROUBLE}|failing|fault(?:ed)?|errored|downgraded|offline|poor|abnormal|alarm|throttled|quarantined|isolated"
+    rf"{TROUBLE}|failing|fault(?:ed)?|errored|downgraded|offline|poor|impaired|rejected|abnormal|alarm|throttled|quarantined|isolated"
     r"|broken|dead|stuck|hung|crashed|wet|leak(?:ing|age)?|overheat\w{0,4}|unresponsive|mis-?match\w{0,3}"
     r"|misconfigured|unplugged|disconnected|err[ _-]?disabled?|red|retired"
     r"|not[ _-](?:good|healthy|running|responding|loaded|connected|detected|working|functional)"
@@ -51,6 +64,7 @@ _WELL = lazy_pattern(rf"(?i){WELL}")
 _LOUD = lazy_pattern(
     r"(?:FAIL(?:ED|URE)?|DEGRADED|DOWNGRADED|UNHEALTHY|CRITICAL|FAULTY?|OFFLINE|LOST|BAD|ALARM|NOT OK|ERR|NOK|KO)!?"
 )
+_IN_BRACKETS = lazy_pattern(r"(?i)[a-z]{2,20} \((?:fault|failed|failure|error|alarm)\)")
 _REFUSED = lazy_pattern(r"NO|KO|✗|✘|❌|✖")  # of a check that others passed
 _ADVICE = lazy_pattern(r"(?i)(?:replace|reseat|rma|repair|drain|remove)\b")
 _OF_ADVICE = lazy_pattern(r"\b(?:verdict|recommend\w{0,6}|advice|remedy|required)\b")
@@ -84,7 +98,7 @@ _OF_STATE = lazy_pattern(r"\b(?:state|status|health|link|led|phys\w{0,10}|carrie
 _OF_LEVEL = lazy_pattern(r"\b(?:flow|pressure|voltage|temp\w{0,10}|level|humidity)\b")
 _OF_STATED = lazy_pattern(
     r"(?i)\b(?:fault|fail(?:ure|ed)?|alarm|error|degraded|overload|overheat\w{0,4}|throttled|lost|leak\w{0,5}"
-    r"|los|lol)$"
+    r"|los|lol|pending)$"
 )
 _YES = lazy_pattern(r"(?i)(?:true|yes|asserted|active|detected|present)")
 _VARIABLE = lazy_pattern(r"[A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,8}")  # of the environment
@@ -94,7 +108,7 @@ _NUMBER = lazy_pattern(r"[1-9]\d{0,15}")
 _COUNTED = lazy_pattern(
     r"\b(?:errors?|errs?|uncorr\w{0,10}|fatal|faults?|failures?|failed|fails|crc|drops?|dropped|discards?|lost|alarms?"
     r"|violations?|mismatch\w{0,3}|poison\w{0,3}|overflows?|trips?|brakes?|time-?outs|ues?|uces?|retrains?"
-    r"|unhealthy|missing|offline|dead"
+    r"|unhealthy|missing|offline|dead|xids?|dbe|mces?"
     r"|bad|degraded|flaps?)\b"
 )
 _NOT_COUNTED = lazy_pattern(  # a setting, a limit, what was repaired, what is none
@@ -248,6 +262,8 @@ def judge(label: str, value: str) -> Judged | None:
         return STATE, what, False
     if _TROUBLE.match(value) or _is_enumerated(value) or (_OF_STATED.search(words) and _YES.fullmatch(value)):
         return STATE, what, False
+    if _IN_BRACKETS.fullmatch(value) or (_OF_STATE.search(words) and _LOUD.fullmatch(value.rpartition(" ")[2])):
+        return STATE, what, False
     if _DOWN.match(value) and _OF_STATE.search(words):
         return STATE, what, True
     return (STATE, what, False) if _LOW.match(value) and _OF_LEVEL.search(words) else None
@@ -340,7 +356,9 @@ def _judge_cells(line: str, has_part: bool) -> Iterator[Judged]:
     well = sum(_WELL.fullmatch(cell) is not None for cell in cells[1:])
     words = line.split()
     shown = " ".join(line.replace("|", " ").split())[:_LONGEST_VALUE]
-    if (stated and len(cells) > 2 and (has_part or well > stated)) or (
+    is_last = len(cells) > 2 and _LOUD.match(cells[-1]) and _TROUBLE_CELL.fullmatch(cells[-1])
+    is_measured = is_last and any(map(read_number, cells[1:-1]))  # "flow  4.1 l/min  CRITICAL (min 12)"
+    if (stated and len(cells) > 2 and (has_part or well > stated or is_measured)) or (
         has_part and words and len(words) <= 12 and _LOUD.fullmatch(words[-1].strip("|"))
     ):
         yield STATE, shown, False

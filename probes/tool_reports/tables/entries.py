@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from statistics import median
 
-from probes.text import lazy_pattern
+from probes.named_tuple import NamedTuple
+from probes.text import find_median, lazy_pattern
 
-FEWEST = 4  # rows: of fewer none is the odd one
+FEWEST, FEWEST_STRICT = 4, 3  # rows: of fewer none is the odd one; of three only where the others are as good as equal
 SHARE = 4  # a value is usual where at most one row in so many has another
 _SLOW, _HIGH, _SPREAD = 0.75, 1.4, 0.15  # of the median; how far the others may be from it
 _FAR = 10  # times the next longest, where the others differ
+_STRICT_SLOW, _STRICT_HIGH, _STRICT_SPREAD = 0.6, 2, 0.05  # of three rows
 
 WELL = r"ok|good|up|pass(?:ed)?|healthy|active|yes|normal|ready"
 IN_USE = r"linkup|online|idle|alloc\w{0,6}|connected"
@@ -25,6 +26,7 @@ EXPECTED = r"expect(?:ed)?|want(?:ed)?|target|nominal|required|should(?: be)?|sp
 MOST = rf"{EXPECTED}|max(?:imum)?|capab(?:le|ility)|supported"
 CURRENT = r"active|actual|cur(?:rent)?|found|present|measured|negotiated"
 
+_ADDRESS = lazy_pattern(r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 _THOUSANDS = lazy_pattern(r"[-+]?\d{1,3}(?:(?:[ ,_]\d{3}){1,5}|(?:\.\d{3}){2,5})(?![\d.,])")
 _VALUE = lazy_pattern(
     r"[xX]?(?P<number>[-+]?\d{1,15}(?:[.,]\d{1,9})?(?:[eE][-+]?\d{1,3})?) ?(?P<unit>[A-Za-z%°/²³]{0,10}\d?)"
@@ -33,6 +35,17 @@ _VALUE = lazy_pattern(
 _RATIO = lazy_pattern(
     r"x?(?P<value>\d{1,5}) ?(?:/|of|out of) ?x?(?P<whole>\d{1,5})(?: (?:up|ready|online|active|ok|healthy))?"
 )
+CALM = lazy_pattern(rf"(?i){WELL}|{IN_USE}")
+TROUBLE_WORD = lazy_pattern(rf"(?i)(?:{TROUBLE}|time-?out|timed out|never|hung)!?:?")
+
+
+class FoundTable(NamedTuple):
+    """The names of its columns, and its rows with the line that each begins in; the line above them."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[tuple[str, ...], str], ...]
+    is_record: bool = False  # whose cells stand beside their label
+    title: str = ""
 
 
 def read_number(cell: str) -> tuple[float, str] | None:
@@ -81,6 +94,17 @@ def is_incomplete(cell: str) -> bool:
     return match is not None and int(match["value"]) < int(match["whole"])
 
 
+def shape(name: str) -> str:
+    """What names of parts of one kind have alike.
+
+    >>> shape("rail-12"), shape("node-a:")
+    ('rail-0', 'node-0:')
+    """
+    if name.startswith("/") or _ADDRESS.fullmatch(name):
+        return "0"
+    return re.sub(r"(?<![A-Za-z])[A-Z]?\d+|\d+|(?<=[-_ ])[A-Za-z](?=:?$)", "0", name)
+
+
 def list_far(
     numbers: Sequence[float], is_low: bool = False, is_high: bool = False, spread: float = _SPREAD
 ) -> Iterator[tuple[int, float]]:
@@ -92,13 +116,14 @@ def list_far(
     >>> list(list_far([371, 370, 118, 372], is_high=True)), list(list_far([412, 2210, 3.1, 90], is_low=True))
     ([], [])
     """
-    usual = median(numbers)
+    usual, is_strict = find_median(numbers), len(numbers) == FEWEST_STRICT
+    spread, slow, high_from = (_STRICT_SPREAD, _STRICT_SLOW, _STRICT_HIGH) if is_strict else (spread, _SLOW, _HIGH)
     apart = [at for at, number in enumerate(numbers) if abs(number - usual) > spread * abs(usual)]
-    if 0 < len(apart) <= len(numbers) / SHARE:
-        low = {at for at in apart if is_low and numbers[at] < _SLOW * usual}
-        high = {at for at in apart if is_high and numbers[at] > _HIGH * usual > 0}
+    if 0 < len(apart) <= max(len(numbers) / SHARE, is_strict):
+        low = {at for at in apart if is_low and numbers[at] < slow * usual}
+        high = {at for at in apart if is_high and numbers[at] > high_from * usual > 0}
         yield from ((at, usual) for at in apart if at in low | high)
     elif is_high and len(apart) > 1:
         most, second = sorted(numbers)[-1:-3:-1]
         if most > _FAR * second > 0:
-            yield numbers.index(most), median(number for number in numbers if number != most)
+            yield numbers.index(most), find_median(number for number in numbers if number != most)

@@ -10,13 +10,14 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 
-from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
+from probes.tool_reports.tables.entries import CALM, FoundTable, shape
 from probes.tool_reports.tables.records import list_record_tables
 
 FEWEST = 3  # rows
 _LONGEST, _MOST_LINES, _MOST_COLUMNS, _MOST_ROWS = 400, 2000, 40, 500
 _NO_NAME = lazy_pattern(r"[-+]?\d|[0-9a-f]{2,8}:|\w{0,40}[=:]|$")  # of a column
+_OF_PROSE = lazy_pattern(r"(?i)per|of|by|the|to|in|for|on|over|last|and|with|vs|is|are")
 _BLANKS, WIDE = lazy_pattern(r"[ \t]+"), lazy_pattern(r"[ ]{2,}|\t+")
 _MARKS = ("|", "&", ";", _BLANKS, WIDE, ",")
 _BOX = str.maketrans(dict.fromkeys("│┃║", "|"))
@@ -30,14 +31,6 @@ _LABELLED = lazy_pattern(
 )
 
 
-class FoundTable(NamedTuple):
-    """The names of its columns, and its rows with the line that each begins in."""
-
-    names: tuple[str, ...]
-    rows: tuple[tuple[tuple[str, ...], str], ...]
-    is_record: bool = False  # whose cells stand beside their label
-
-
 def read_tables(text: str) -> Iterator[FoundTable]:
     """Each with three rows or more.
 
@@ -48,18 +41,25 @@ def read_tables(text: str) -> Iterator[FoundTable]:
     >>> list(read_tables("".join(f"link: {n}\\nerrors: {n}\\n\\n" for n in range(4))))[0].rows[1]
     (('1', '1'), '1 1')
     """
+    from probes.tool_reports.tables.rows import read_rows  # lazy: most tables are read by their columns alone
+
     lines = [_clean(line) if len(line) <= _LONGEST else "" for line in text.splitlines()[:_MOST_LINES]]
-    at = 0
+    at, title = 0, ""
     while at < len(lines) - FEWEST:
-        table = next(filter(None, (_read_columns(lines, at, mark) for mark in _MARKS)), None)
+        table, end = next(filter(None, (_read_columns(lines, at, mark) for mark in _MARKS)), (None, at + 1))
         if table:
-            yield table
-        at += 1 + (len(table.rows) if table else 0)
+            yield _turn(table._replace(title=f"{title} {lines[at].strip()}" if "(" in lines[at] else title))
+            lines[at:end] = [""] * (end - at)  # read
+        title = lines[end - 1].strip() or title
+        at = end
     sections = list(_read_sections(lines))
     yield from sections
-    for names, rows in list_record_tables(text) if not sections else ():
-        records = tuple((tuple(cells), " ".join(cells)) for cells in rows[:_MOST_ROWS])
-        yield FoundTable(tuple(names), records, is_record=True)
+    rows = list(read_rows("\n".join(lines)))
+    yield from rows
+    is_read = sections or (rows and not text.lstrip().startswith(("{", "[")))
+    for names, cells_of_rows in list_record_tables(text) if not is_read else ():
+        records = tuple((tuple(cells), " ".join(cells)) for cells in cells_of_rows[:_MOST_ROWS])
+        yield FoundTable(tuple(names), records, is_record=True, title=text[:_LONGEST] if not rows else "")
 
 
 def cut(line: str, mark: str | re.Pattern[str]) -> tuple[str, ...]:
@@ -86,16 +86,18 @@ def _clean(line: str) -> str:
     return line.translate(_BOX)
 
 
-def _read_columns(lines: Sequence[str], start: int, mark: str | re.Pattern[str]) -> FoundTable | None:
-    names = cut(lines[start], mark)
+def _read_columns(lines: Sequence[str], start: int, mark: str | re.Pattern[str]) -> tuple[FoundTable, int] | None:
+    """A table, and the line behind it."""
+    names, end = cut(lines[start], mark), start + 1
     if not 3 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names):
         return None
-    if any(map(_NO_NAME.match, names if names[0] else names[1:])):
+    is_matrix = names == tuple(map(str, range(len(names))))
+    if not is_matrix and any(map(_NO_NAME.match, names if names[0] else names[1:])):
         return None
-    if mark is _BLANKS and names[0].endswith(":"):
+    if mark is _BLANKS and (names[0].endswith(":") or any(map(_OF_PROSE.fullmatch, names))):
         return None
     rows: list[tuple[tuple[str, ...], str]] = []
-    for line in lines[start + 1 : start + _MOST_ROWS]:
+    for at, line in enumerate(lines[start + 1 : start + _MOST_ROWS], start + 1):
         if RULE.fullmatch(line):
             continue
         cells = cut(line, mark)
@@ -103,13 +105,38 @@ def _read_columns(lines: Sequence[str], start: int, mark: str | re.Pattern[str])
             names = names[1:]  # of two cells with one blank between them
         elif len(cells) == len(names) + 1 and not rows and not isinstance(mark, str):
             names = ("", *names)  # the rows of a matrix have names
+        elif len(cells) == len(names) - 1 and names[-1][:1] in ("(", "[") and not rows:
+            names = names[:-1]  # the unit of all
         is_labelled = mark is _BLANKS and any(cell.endswith(":") for cell in cells[:-1])
         if len(cells) != len(names) or cells == names or is_labelled:
             break
         rows.append((cells, line))
+        end = at + 1
     if len(rows) < FEWEST or not any(map(str.isdigit, "".join(line for _, line in rows))):
         return None
-    return FoundTable(names, tuple(rows))
+    if any(map(str.isdigit, names[0])) and shape(names[0]) == shape(rows[0][0][0]):
+        return None  # the first of rows without a heading
+    with_numbers = [any(map(str.isdigit, "".join(cells))) for cells, _ in rows]
+    if mark is _BLANKS and not with_numbers[0] and all(with_numbers[1:]) and not any(map(CALM.fullmatch, rows[0][0])):
+        return None  # a title above the heading
+    return FoundTable(names, tuple(rows)), end
+
+
+def _turn(table: FoundTable) -> FoundTable:
+    """A table of which each column is of a host or part, with a row for each."""
+    from probes.tool_reports.tables.quantities import is_sweep  # lazy, as above
+
+    parts, rows = table.names[1:], table.rows
+    is_of_parts = len(parts) >= FEWEST and len({shape(part) for part in parts}) == 1 and any(map(str.isdigit, parts[0]))
+    firsts = [cells[0] for cells, _ in rows]
+    if not is_of_parts or (len(set(map(shape, firsts))) < 2 and not is_sweep("", firsts)):
+        return table
+    names = ("", *("" if is_sweep("", [first]) else first for first in firsts))
+    turned = tuple(
+        ((part, *(cells[at] for cells, _ in rows)), f"{part}: {', '.join(cells[at] for cells, _ in rows)}")
+        for at, part in enumerate(parts, 1)
+    )
+    return table if len(set(firsts)) < len(firsts) else FoundTable(names, turned, title=f"{table.title} {parts[0]}")
 
 
 def _read_sections(lines: Sequence[str]) -> Iterator[FoundTable]:

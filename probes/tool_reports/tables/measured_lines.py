@@ -7,9 +7,8 @@ own: RVS, loops over hosts and notes of people have it. Traffic of a running job
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
-from probes.text import lazy_pattern
+from probes.text import find_median, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 from probes.tool_reports.sentences.parts import find_part
@@ -79,7 +78,7 @@ def _name(line: str) -> str | None:
 
 
 def _compare(values: dict[str, list[float]], unit: str) -> Iterator[ToolReport]:
-    own = [(subject, median(row)) for subject, row in values.items()]
+    own = [(subject, find_median(row)) for subject, row in values.items()]
     for at, usual in list_far([value for _, value in own], is_low=True, spread=_SPREAD) if len(own) >= FEWEST else ():
         subject, value = own[at]
         what = f"{value:g} {unit}, the others {usual:g} {unit}"

@@ -7,6 +7,7 @@ above indented values (`pbsnodes`), lines of `key=value`. What a value means is 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,13 +17,17 @@ from probes.text import ParseError, lazy_pattern
 from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE, _LIMIT_VALUE, _MOST_FIELDS, _MOST_RECORDS = 1000, 80, 40, 2000
-_FEWEST = 3
+_FEWEST, _DEEPEST = 3, 3
 _NAME = "host"  # the column of a name without a label
+_BELOW = "entry"  # the same of what is not at the top
 _FIELD = lazy_pattern(
     r"[ \t>]{0,16}(?:- )?[\"']?(?P<label>[A-Za-z][\w .()/-]{0,40}?)[\"']?[ \t]{0,20}[:=][ \t]{1,20}(?P<value>\S.*)"
 )
 _NAME_LINE = lazy_pattern(r"(?P<name>[A-Za-z][\w.-]{1,62}):?[ \t]*")
-_PAIR = lazy_pattern(r"(?P<label>[A-Za-z_][\w.]{0,40})=(?P<value>\"[^\"\n]{0,80}\"|[^\s,;]{1,80})")
+_PAIR = lazy_pattern(
+    r"(?P<label>[A-Za-z_][\w.]{0,40})=(?P<value>\"[^\"\n]{0,80}\"|[^\s,;]{1,80})"
+    r"|<(?P<element>[A-Za-z][\w.-]{0,40})>(?P<text>[^<>\n]{1,80})</"  # of XML
+)
 _NUMBERED = lazy_pattern(r"(?i)(?:record|item|entry|row)[_-]?\d{1,6}")  # no name
 _LEAST_SHARE = 0.6  # of the fields that most records have
 
@@ -68,12 +73,7 @@ def _read_json(text: str, lines: Sequence[str]) -> list[dict[str, str]]:
         return []
     if isinstance(document, dict):
         several = [row for line in lines if (row := _load_line(line)) is not None]
-        if len(several) >= _FEWEST:
-            document = several
-        elif all(isinstance(value, dict) for value in document.values()):
-            document = [{_NAME: name, **value} for name, value in document.items()]
-        else:
-            document = next((value for value in document.values() if _is_list(value)), [])
+        document = several if len(several) >= _FEWEST else _find_rows(document, "", 0)
     return [_flatten(row) for row in document if isinstance(row, dict)] if isinstance(document, list) else []
 
 
@@ -83,6 +83,29 @@ def _load_line(line: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
+
+
+def _find_rows(document: dict[str, Any], key: str, depth: int) -> list[Any]:
+    """The first list of objects, objects by name, or numbers by names that differ in their digits alone."""
+    named = [(name, value) for name, value in document.items() if isinstance(value, dict)]
+    if len(named) >= _FEWEST and not any(_is_nested(value) for _, value in named):
+        return [{_BELOW if depth else _NAME: name, **value} for name, value in named]
+    numbers = [(name, value) for name, value in document.items() if isinstance(value, int | float)]
+    shapes = {re.sub(r"\d+", "0", name) for name, _ in numbers}
+    if len(numbers) >= _FEWEST and len(shapes) == 1 and any(map(str.isdigit, numbers[0][0])):
+        return [{_BELOW: name, key or "value": value} for name, value in numbers]
+    below = ((name, value) for name, value in document.items() if depth < _DEEPEST)
+    for name, value in below:
+        if _is_list(value):
+            return list(value)
+        if isinstance(value, dict) and (rows := _find_rows(value, name, depth + 1)):
+            return rows
+    return []
+
+
+def _is_nested(value: dict[str, Any]) -> bool:
+    below = (inner for inner in value.values() if isinstance(inner, dict))
+    return any(isinstance(lowest, dict) for inner in below for lowest in inner.values())
 
 
 def _is_list(value: Any) -> bool:
@@ -135,5 +158,8 @@ def _read_blocks(text: str, lines: Sequence[str]) -> list[dict[str, str]]:
 
 def _read_pairs(text: str, lines: Sequence[str]) -> list[dict[str, str]]:
     """Lines of `key=value`."""
-    rows = ([(match["label"], match["value"].strip('"')) for match in _PAIR.finditer(line)] for line in lines)
+    rows = (
+        [(match["label"] or match["element"], (match["value"] or match["text"]).strip('"')) for match in matches]
+        for matches in map(_PAIR.finditer, lines)
+    )
     return [dict(row) for row in rows if len(row) > 1]

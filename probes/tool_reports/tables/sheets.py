@@ -11,11 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from statistics import median
 
 from probes.gpu.facts import find_address
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, find_median, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 from probes.tool_reports.tables.entries import MOST, NOT_USED, TROUBLE, is_below, read_number
@@ -110,7 +109,15 @@ def list_sheet_faults(text: str) -> list[ToolReport]:
     if not tables and not slow:
         raise ParseError("no table with a row for each host or device")
     reports = [*slow, *(report for columns, rows in tables for report in _judge(columns, rows))]
-    return list(dict.fromkeys(reports))[:_MOST_REPORTS]
+    return list(dict.fromkeys(reports))[:_MOST_REPORTS] or _list_odd(text)
+
+
+def _list_odd(text: str) -> list[ToolReport]:
+    """Values of columns that are of no quantity here, in which one row is not as the others."""
+    from probes.tool_reports.tables.cells import ODD, list_table_values  # lazy: most tables state their faults here
+
+    odd = (value for value in list_table_values(text) if value.code == ODD)
+    return [ToolReport(ODD, value.part, value.line[:_LIMIT_LINE], (("what", value.what),)) for value in odd]
 
 
 @lru_cache(maxsize=2)  # by which a text is recognized, and then read
@@ -320,9 +327,9 @@ def _compare(column: _Column, rows: Sequence[_Row]) -> Iterator[ToolReport]:
         numbers = [read_number(cell) for cell in cells]
         for at, (row, value) in enumerate(zip(rows, numbers, strict=True)):
             others = [other[0] for place, other in enumerate(numbers) if other and place != at]
-            if value and len(others) >= _FEWEST_ALIKE and value[0] < _SLOW * median(others):
+            if value and len(others) >= _FEWEST_ALIKE and value[0] < _SLOW * find_median(others):
                 yield state_fault(
-                    "below-bandwidth", row.subject, f"{column.name} {cells[at]}, the others {median(others):g}"
+                    "below-bandwidth", row.subject, f"{column.name} {cells[at]}, the others {find_median(others):g}"
                 )
         return
     usual, times = Counter(cells).most_common(1)[0]

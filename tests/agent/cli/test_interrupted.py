@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from agent.cli.commands import USAGE_ERROR, app
 from agent.cli.main import run
-from agent.cli.plain import COMMANDS, EXPORT_FORMATS, SECONDS, SWITCH, TEXT, parse_plain
+from agent.cli.plain import BY_PLACE, COMMANDS, EXPORT_FORMATS, SECONDS, SWITCH, TEXT, TEXTS, parse_plain
 from fixtures.build import write_capture
 from probes.locks import FOLDER_VARIABLE
 from tests.conftest import ROOT
@@ -127,13 +127,13 @@ def test_the_tables_are_those_of_typer(command: str) -> None:
     """Every flag of a command with its parameter, kind and choices; none more."""
     options = {flag: option for option in PROGRAM.commands[command].params for flag in option.opts}
     options.pop("--help", None)
-    if command == "scan":
-        del options["path"]  # an argument: typer reads such a line
+    for argument in BY_PLACE:
+        options.pop(argument, None)
     if command == "export":
         assert EXPORT_FORMATS == tuple(options.pop("form").type.choices)
     kinds: dict[str, Any] = {}
     for flag, option in options.items():
-        number = SECONDS if option.type.name.startswith("float") else TEXT
+        number = SECONDS if option.type.name.startswith("float") else TEXTS if option.multiple else TEXT
         kinds[flag] = SWITCH if option.is_flag else tuple(getattr(option.type, "choices", ())) or number
         assert option.name == COMMANDS[command][flag][0]
 
@@ -158,7 +158,9 @@ def test_any_line_is_read_alike_or_left_to_typer(command: str, words: list[str])
 @pytest.mark.parametrize(
     "line",
     ["scan", "scan --source x --format json --timeout 30", "check -q --as npd", "export prometheus -o x --root=/host",
-     "scan --state-dir d --output=r.json", "check --report r.json --max-age 60 --fail-on error"],
+     "scan --state-dir d --output=r.json", "scan -", "scan dmesg.txt --format json", "job run.log --timeout 60",
+     "job a.log b.log --report r.json --report=s.json", "scan --source - -q",
+     "check --report r.json --max-age 60 --fail-on error"],
 )  # fmt: skip
 def test_lines_of_every_day_need_no_typer(line: str) -> None:
     """What timers, monitoring and jobs call."""
@@ -168,7 +170,7 @@ def test_lines_of_every_day_need_no_typer(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "export", "export form", "capture -o x", "scan --help", "scan --unknown", "rules"]
+    "line", ["", "export", "export form", "capture -o x", "scan --help", "scan --unknown", "rules", "job", "scan a b"]
 )
 def test_the_rest_is_left_to_typer(line: str) -> None:
     """Other commands, help, and what is wrong."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -221,6 +222,31 @@ def test_a_closed_pipe_is_silent_and_no_error(command: list[str], code: int, tmp
     os.close(writer)
 
     assert (code, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize(("command", "code"), [("scan", 2), ("check", 3)])
+def test_a_message_that_cannot_be_written_changes_no_exit_code(command: str, code: int) -> None:
+    """A full disk behind stderr: `check` would be a warning with the code of Python's own failure."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fabricscope", command, "--report", "/none"],
+            stdout=subprocess.PIPE, stderr=full, cwd=ROOT, check=False,
+        )  # fmt: skip
+
+    assert (code, b"") == (done.returncode, done.stdout)
+
+
+def test_a_limit_of_memory_is_named_before_the_loader_ends_the_process(tmp_path: Path) -> None:
+    """DuckDB's libraries end it with a line of their own."""
+    limit = 300 << 20
+    done = subprocess.run(
+        [sys.executable, "-m", "fabricscope", "fleet", "summary", "--dataset", str(tmp_path)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+
+    assert 2 == done.returncode
+    assert "limited to 300 MiB" in done.stderr
 
 
 def test_a_stranger_in_our_place_is_one_line(tmp_path: Path) -> None:

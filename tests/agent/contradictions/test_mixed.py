@@ -145,7 +145,7 @@ def test_a_report_of_several_hosts_is_not_judged_again() -> None:
         ({"ibstat.txt": HEALTHY, "other.txt": DOWN}, "node GUID of mlx5_0: a088c20300ab0002"),
         (
             {"uname_-a.txt": "Linux n7 5.15.0-91-generic #101-Ubuntu SMP x86_64 GNU/Linux\n",
-             "journalctl_-k_-b.txt": f"2026-11-21T00:53:57+0000 n8 kernel: {XID[16:]}"},
+             "journalctl_-k_-b.txt": f"2026-11-21T00:53:57+0000 n8 kernel: {XID[15:]}"},
             "host name: n8",
         ),
         (
@@ -238,7 +238,7 @@ def test_outputs_of_one_device_at_two_times_are_not_joined(tmp_path: Path) -> No
 
 def test_a_log_of_several_hosts_is_read_by_host() -> None:
     """A collector's file: the Xids of two GPUs at one address are not one GPU's."""
-    lines = "".join(f"2026-11-21T00:53:5{n}+0000 n{n} kernel: {XID[16:]}" for n in (7, 8))
+    lines = "".join(f"2026-11-21T00:53:5{n}+0000 n{n} kernel: {XID[15:]}" for n in (7, 8))
     report = scan_outputs({"journalctl_-k_-b.txt": lines})
     names = [f"journalctl_-k_-b.txt, lines of n{n}" for n in (7, 8)]
     assert [("n7", names[:1]), ("n8", names[1:])] == list_hosts(report)
@@ -247,7 +247,7 @@ def test_a_log_of_several_hosts_is_read_by_host() -> None:
 def test_a_log_that_begins_before_the_host_has_its_name_is_of_one_host() -> None:
     """`localhost` is no name, and a name with its domain is the same."""
     hosts = ("localhost", "n7", "n7.example.org")
-    lines = "".join(f"2026-11-21T00:53:5{n}+0000 {host} kernel: {XID[16:]}" for n, host in enumerate(hosts))
+    lines = "".join(f"2026-11-21T00:53:5{n}+0000 {host} kernel: {XID[15:]}" for n, host in enumerate(hosts))
     assert None is scan_outputs({"journalctl_-k_-b.txt": lines}).source.hosts
 
 
@@ -334,3 +334,18 @@ def test_hosts_are_named_by_their_names_or_whole_addresses(host: str, other: str
 
     assert [f"{other.removesuffix('.example.org')}: mlx5_0/1"] == [finding.label for finding in both.findings]
     assert ["mlx5_0/1"] == [finding.label for finding in one.findings]
+
+
+@pytest.mark.parametrize("hosts", [("n7", "n8"), ("n7.east.example.org", "n7.west.example.org")])
+def test_a_log_of_several_hosts_has_its_findings_whatever_the_name_of_its_file(
+    hosts: tuple[str, str], tmp_path: Path
+) -> None:
+    """Hosts of one name in two domains are two."""
+    (tmp_path / "ticket-4711.txt").write_text(
+        "".join(f"2026-11-21T00:53:57+0000 {host} kernel: {XID[15:]}" for host in hosts)
+    )
+    report, _ = diagnose(open_source(str(tmp_path / "ticket-4711.txt")), ScanPlan())
+
+    assert list(hosts) == [host.name for host in report.source.hosts or []]
+    assert list(hosts) == sorted(finding.label.partition(":")[0] for finding in report.findings)
+    assert [("ticket-4711.txt", None)] == [(file.name, file.reason) for file in report.source.files or []]

@@ -264,3 +264,23 @@ def test_bits_of_the_limits_of_clocks(tmp_path: Path, name: str, bits: int, expe
 def test_lines_of_the_xml_of_nvidia_smi(tmp_path: Path, line: str, expected: int) -> None:
     text = f"$ nvidia-smi -q -x | grep -E 'power|remap'\n\t\t{line}\n\t\t<power_state>P0</power_state>\n"
     assert expected == len(warnings_of(scan_text(tmp_path, text, "chat.txt")))
+
+
+_WITHOUT_ADDRESS = (
+    "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring sdma0 timeout, signaled seq=12, emitted seq=14",
+    "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x1)",
+    "mce: [Hardware Error]: CPU 4: Machine Check Exception: 5 Bank 7: be00000000800400",
+    "INFO: task python:4711 blocked for more than 120 seconds.",
+)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "n1: ", "n1 kern.err: ", "<3>", "11-03 10:11:12.123 ", "[n1] 10:11:12 ", "1793700672.123 "]
+)
+def test_lines_without_an_address_behind_any_prefix(tmp_path: Path, prefix: str) -> None:
+    """A collector has forms of its own; the words are the kernel's."""
+    for number, line in enumerate(_WITHOUT_ADDRESS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        findings = scan_text(folder, f"{prefix}{line}\n", "chat.txt").findings
+        assert ["driver-reports-failure"] == [finding.rule for finding in findings], line

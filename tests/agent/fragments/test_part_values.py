@@ -26,6 +26,28 @@ _UTIL = (
     "1    server   2026-05-06 07:08:09    ipmid   SEL Entry: FRU: 1, Record: Standard (0x02), "
     "Time: 2026-05-06 07:08:09, Sensor: VR_FAULT (0xB1), Event Data: (001A41) PVDDQ_ABC status: 0x1a {}\n"
 )
+_UNIFIED = (
+    "3    slot3    2026-05-06 07:08:09    ipmid   SEL Entry: FRU: 3, Record: Facebook Unified SEL (0xFB), "
+    "GeneralInfo: {}\n"
+)
+_SUPPLY = "PSU{} Status | 0x1 | discrete | 0x{}80| na | na\n"
+_RECORD = """{
+  "checkName": "GpuNvlinkWatch",
+  "isHealthy": %s,
+  "message": "%s",
+  "errorCode": ["DCGM_FR_NVLINK_DOWN"],
+  "entitiesImpacted": [{"entityType": "GPU", "entityValue": "4"}]
+}
+"""
+_LEVEL = "GPU[{}]\t\t: pcie clock level: {}\n"
+_NO_LINKS = (
+    "GPU {0}: NVIDIA {1} (UUID: GPU-1111111{0}-2222-3333-4444-555555555555)\n"
+    "NVML: Unable to retrieve NVLink information as all links are inActive\n"
+)
+_NPUS = (
+    "| 0     910B3 | OK | 92.8 44 0 / 0 |\n| 0 | 0000:C1:00.0 | 0 0 / 0 3375 / 65536 |\n"
+    "| 1     910B3 | OK | 90.1 43 0 / 0 |\n| 0 | 0000:01:00.0 | 0 0 / 0 3361 / 65536 |\n"
+)
 _BAR = "pci 0000:5e:00.0: BAR 1: {} [mem size 0x2000000000 64bit pref]"
 _LINKS = "GPU 3: Tesla V100-SXM2-16GB (UUID: GPU-0f)\n" + "".join(
     f"\t Link {link}: {'<inactive>' if link in (2, 4) else '25.781 GB/s'}\n" for link in range(6)
@@ -122,6 +144,73 @@ TEXTS = {
     "a line of XCC about what was corrected": (_XCC.format("Correctable"), []),
     "a line of log-util": (_UTIL.format("Assertion"), [f"warning {_SAVED} VR_FAULT"]),
     "a line of log-util that ends it": (_UTIL.format("Assertion") + _UTIL.format("Deassertion"), []),
+    "a PCIe record of log-util": (
+        _UNIFIED.format("x86/PCIeErr(0x20), Bus 5E/Dev 00/Fun 00, ErrID2: 0x21(Surprise Down Error)"),
+        [f"warning {_SAVED} device 0000:5e:00.0"],
+    ),
+    "a PCIe record of log-util about what was corrected": (
+        _UNIFIED.format("x86/PCIeErr(0x20), Bus 5E/Dev 00/Fun 00, ErrID2: 0x50(Received ERR_COR Message)"),
+        [],
+    ),
+    "power supplies by their bits": (
+        _SUPPLY.format(1, "03") + _SUPPLY.format(2, "01"),
+        [f"warning {_SAVED} PSU1 Status"],
+    ),
+    "power supplies that work": (_SUPPLY.format(1, "01") + _SUPPLY.format(2, "01"), []),
+    "sensors in rows of one length": (
+        "FAN3     | 0.000  | RPM       | nr    | 700.000 | na | na | na | na\n"
+        "GPU4 Temp| 52.000 | degrees C | ok    | na      | na | na | na | na\n",
+        [f"warning {_SAVED} FAN3"],
+    ),
+    "a record of a health check on several lines": (
+        _RECORD % ("false", "GPU 4's NvLink link 7 is currently down"),
+        [f"error {_SAVED} GPU4"],
+    ),
+    "Gaudi cards whose fields the command states": (
+        "$ hl-smi -Q module_id,bus_id,ecc.errors.uncorrected.volatile.total -f csv,noheader\n0, 0000:33:00.0, 0\n"
+        "2, 0000:9a:00.0, 7\n",
+        [f"error {_SAVED} device 0000:9a:00.0"],
+    ),
+    "RVS: a GPU below its target": (
+        "[RESULT] [ 92.1] Action name :gst\n[RESULT] [ 93.1] [gst] gst 5059 GFLOPS 118 Target GFLOPS: 98 met: TRUE\n"
+        "[RESULT] [ 93.2] [gst] gst 3336 GFLOPS 61 Target GFLOPS: 98 met: FALSE\n",
+        [f"warning {_SAVED} node"],
+    ),
+    "RVS: a link": (
+        "[RESULT] [ 95.1] [p] peqt 50599 link_cap_max_speed ^(32 GT/s)$ true\n"
+        "[RESULT] [ 95.2] [p] peqt 50599 link_stat_cur_speed ^(32 GT/s)$ false\n",
+        [f"warning {_SAVED} node"],
+    ),
+    "rocm-smi: one GPU with fewer lanes": (
+        "".join(_LEVEL.format(n, "1 (32.0GT/s x16)") for n in range(3)) + _LEVEL.format(3, "1 (32.0GT/s x8)"),
+        ["info peer-differs GPU 3"],
+    ),
+    "rocm-smi: all alike": ("".join(_LEVEL.format(n, "1 (32.0GT/s x16)") for n in range(4)), []),
+    "modules without any NVLink": (
+        _NO_LINKS.format(0, "H200") + _NO_LINKS.format(1, "H200"),
+        ["error nvlink-inactive node"],
+    ),
+    "the first module alone": (_NO_LINKS.format(0, "H200"), ["warning nvlink-inactive GPU0"]),
+    "cards without a bridge": (_NO_LINKS.format(0, "A100-PCIE-40GB") + _NO_LINKS.format(1, "A100-PCIE-40GB"), []),
+    "one power limit of a query": (
+        "index, name, power.limit [W]\n"
+        + "".join(f"{n}, NVIDIA H100 80GB HBM3, {watts:.2f} W\n" for n, watts in enumerate((700, 700, 700, 350))),
+        ["warning gpu-power-limited GPU3", "info peer-differs GPU3"],
+    ),
+    "an error that the driver could not recover from": (
+        "nvidia 0000:b1:00.0: AER: can't recover (no error_detected callback)\n",
+        ["warning pcie-containment 0000:b1:00.0"],
+    ),
+    "the same of its audio function": (
+        "snd_hda_intel 0000:b1:00.1: AER: can't recover (no error_detected callback)\n",
+        [f"info {_SAVED} device 0000:b1:00.1"],
+    ),
+    "a cut number of NPUs": (_NPUS.removesuffix("5536 |\n"), []),
+    "a cut number of lanes": (
+        "0000:4e:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n"
+        "\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16\n\t\tLnkSta:\tSpeed 32GT/s, Width x1",
+        [],
+    ),
     "a state of check_ipmi_sensor": (
         "IPMI Status: Critical [2 system event log (SEL) entries present - details: (PS1 Status = Critical, Power "
         "Supply, Power Supply Failure detected), (Sensor #0 = Warning, OS Critical Stop, OS Graceful Shutdown)]\n",

@@ -120,10 +120,23 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(
     """It is listed with the reason."""
     (tmp_path / "log").write_text(LOG)
     (tmp_path / "core").write_bytes(b"\x7fELF\0\0\0\0" * 100)
+    (tmp_path / "weights").write_bytes(b"\x98\x12\0\0\0\0\0\0" + b'{"layer.0": {"dtype": "BF16"}}')
     assert 0 == run(["job", str(tmp_path), "--format", "json"])
     files = {file["name"]: file for file in json.loads(capsys.readouterr().out)["source"]["files"]}
 
     assert ("NCCL log", "it is not a text file") == (files["log"]["read_as"], files["core"]["reason"])
+    assert "it is not a text file" == files["weights"]["reason"]
+
+
+@pytest.mark.parametrize("hole", [bytes(40), bytes(3_000_000)])
+def test_a_log_with_a_hole_of_zeros_is_read(hole: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a crash of the host leaves it, or a log that was emptied while it was written."""
+    start, end = LOG[: len(LOG) // 2].encode(), LOG[len(LOG) // 2 :].encode()
+    for place, content in enumerate((hole + start + end, start + hole + end)):
+        (tmp_path / f"log{place}").write_bytes(content)
+        assert 0 == run(["job", str(tmp_path / f"log{place}"), "--format", "json"])
+
+        assert "port-down" == json.loads(capsys.readouterr().out)["causes"][0]["id"]
 
 
 @pytest.mark.parametrize("line", ["", "W0101 nic.cc:33] mlx5_2: 96 Gb/s, expected 390 Gb/s\n"])

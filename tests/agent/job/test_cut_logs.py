@@ -70,8 +70,65 @@ FLAP += warn(0, "NET/IB : mlx5_0:1 Got async error event: port active", "n1")
 XID = "[1{0}.1] NVRM: Xid (PCI:0000:9a:00): {1}\n"
 NVLINK = XID.format(1, "145, RLW_REMAP Nonfatal XC0 i0 Link 07 (0x00000004 0x00000000 0x00000000)")
 LUSTRE = "LustreError: 11-0: scratch-OST0007-osc-ffff9d: operation ost_write to node 10.9.12.7@o2ib failed: rc = -107\n"
+LOST_PEER = (
+    "gpu-h{0} [rank{1}]: RuntimeError: [gloo/transport/tcp/pair.cc:525] Read error [10.9.0.2]:{1}: "
+    "Connection reset by peer\n"
+)
+NODE = "The node with node id: 8f20 and ip: 10.12.0.7 has been marked dead because the detector has missed too many\n"
+OFI = """Open MPI failed an OFI Libfabric library call (fi_domain).  This is highly
+unusual; your job may behave unpredictably (and/or abort) after this.
+  Local host: gpu-c7
+  Error: Function not implemented (38)
+"""
+NODE_LOST = warn(0, "socketProgress: Connection closed by remote peer gpu-x4<50122>", "gpu-x2")
+NODE_LOST += "srun: error: Node failure on gpu-x4\n"
+MPI_CONNECT = """  Local host: gpu-m1
+  PID:        5221
+  Message:    connect() to 10.9.0.7:1024 failed
+  Error:      No route to host (113)
+"""
+PROMPT = "[u@gpu-p3 ~]$ {}\nRuntimeError: CUDA error: an illegal memory access was encountered\n"
 
 LOGS = (
+    Log("prefixes before the rank: a host, an agent, a replica", LOST_PEER.format(1, 0) + LOST_PEER.format(2, 2)
+        + "gpu-h2 [rank3]: AssertionError: loss is nan\n",
+        "failed: python-exception (software, medium, ranks [3], gpu-h2), then ranks [0, 2]"),
+    Log("the same of torchx and of torchrun", "i.pretrain/0 [default0]:[rank0]: KeyError: 'loss'\n",
+        "failed: python-exception (software, medium, ranks [0])"),
+    Log("an address before a line is that of its host", "10.2.0.7: x\n" * 3
+        + "10.2.0.8: OSError: [Errno 28] No space left on device: '/tmp/a'\n",
+        "failed: disk-full (setting, high, 10.2.0.8)"),
+    Log("an address of Ray's prefix is that of its host",
+        "(WorkerDict pid=9, ip=10.2.0.8) Fatal Python error: Aborted\n", "failed: crash (software, medium, 10.2.0.8)"),
+    Log("a host that Ray lost, and its actor", NODE + "The actor is dead because its node has died.\n",
+        "failed: ray-node-dead (rank, medium, 10.12.0.7)", "no sign of life from 10.12.0.7"),
+    Log("the host and the error below a message of Open MPI", OFI,
+        "failed: mpi-library-call (software, low, gpu-c7)", "fi_domain: Function not implemented (38)"),
+    Log("a line that names a host is of that one, not of the host whose log it is in", NODE_LOST,
+        "failed: node-failed (hardware, medium, gpu-x4)", "gpu-x4 does not answer"),
+    Log("the host above a connection of Open MPI that fails, and the error below it", MPI_CONNECT,
+        "failed: connect-failed (peer, medium, gpu-m1)", "10.9.0.7:1024: No route to host (113)"),
+    Log("a pod before a line is its host", "[pod/w-2/main] [rank6]: KeyError: 'x'\n" * 3,
+        "failed: python-exception (software, medium, ranks [6], w-2)"),
+    Log("an engine of vLLM that was killed",
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): "
+        "{'EngineCore_DP0': -9}\n", "killed: killed (rank, medium)"),
+    Log("a shell's prompt above a program of this host", PROMPT.format("python train.py"),
+        "failed: cuda-700 (software, medium, gpu-p3)"),
+    Log("a shell's prompt above one of other hosts", PROMPT.format("srun -N 4 python train.py"),
+        "failed: cuda-700 (software, medium)"),
+    Log("an NPU that cannot listen: its port may be down",
+        "socket type[0], listen on ip[192.0.2.9] and specific port[16666] fail. Please check the port status\n",
+        "failed: hccl-port-taken (software, medium)", "the port of the NPU is down"),
+    Log("a number of an NPU that is none", "EL0001: Device not found or invalid. Reason: Invalid device ID: 9.\n",
+        "failed: npu-not-found (unknown, medium)"),
+    Log("a worker thread on CPUs that the process does not have",
+        "|CCL_ERROR| base_thread.cpp:36 start: error while creating worker thread #0 pthread_create returns 22\n"
+        "RuntimeError: oneCCL: exec.cpp:134 start_workers: EXCEPTION: failed to start worker # 0\n",
+        "failed: thread-affinity-invalid (setting, medium)"),
+    Log("a process of DeepSpeed that ended well", "[2026-11-03 07:11:01,003] [INFO] [launch.py:100:main] deepspeed\n"
+        "[2026-11-03 07:12:01,003] [INFO] [launch.py:348:main] Process 4711 exits successfully.\n",
+        "well: no cause", "No failure"),
     Log("a completion that mlx5 prints in words of hex alone", DUMP.format("5104"),
         "failed: completion-4 (rank, medium, gpu-k7)", "local protection error"),
     Log("the same words of a peer that does not answer", DUMP.format("8115"),
@@ -121,7 +178,7 @@ LOGS = (
     Log("link-local GIDs of RoCE, by the MAC in them", LINK_LOCAL.format(12, "fe80::e42:a1ff:fe5d:c1e2"),
         "failed: gid-link-local (setting, high, gpu-12, mlx5_2)", "which routed RoCE does not reach"),
     Log("tasks of JAX that are listed below what happened to them", DEAD_TASK,
-        "failed: jax-task-dead (rank, high, ranks [13])"),
+        "failed: jax-task-dead (rank, medium, ranks [13])"),
     Log("a traceback of which only the first line has the prefix of its rank",
         TRACEBACK.format(40, 6) + OF_NCCL + TRACEBACK.format(39, 11) + ILLEGAL,
         "failed: cuda-700 (software, medium, ranks [11]), then ranks [6]"),

@@ -73,7 +73,7 @@ LOGS = (
         RETRIES.format("gpu1", 411, "RoCE") + ROUTED.format("gpu1", 411, "::ffff:10.9.1.2"),
         "failed: completion-12 (fabric, medium, gpu1, mlx5_2)"),
     Log("an address that does not answer", HANDLE.format("Connection timed out"),
-        "failed: qp-address-unresolved (fabric, high, gpu5, mlx5_6)", "GID ::ffff:10.9.1.2, from mlx5_6"),
+        "failed: qp-address-unresolved (fabric, medium, gpu5, mlx5_6)", "GID ::ffff:10.9.1.2, from mlx5_6"),
     Log("an address handle that is refused", HANDLE.format("Invalid argument"),
         "failed: verbs-port-setting (setting, medium, gpu5, mlx5_6)"),
     Log("Slingshot: the peer's endpoint is gone", MPICH.format("PTLTE_NOT_FOUND"),

@@ -190,6 +190,32 @@ def test_a_rank_that_times_out_again_much_later_ran_again(tmp_path: Path) -> Non
         assert [] == answer(tmp_path, log=time_outs(900, "04:00:00") + second).other_jobs
 
 
+STARTS = "[default] worker group FAILED. {}/3 attempts left; will restart worker group\n"
+KILLED = "Memory cgroup out of memory: Killed process 922 (python3) total-vm:1kB\n"
+STALE = "[rank2]: OSError: [Errno 116] Stale file handle: '/ckpt/step_12.pt'\n"
+
+
+@pytest.mark.parametrize("left", [(2,), (2, 1)])
+def test_attempts_of_torchrun_in_one_log_are_jobs_of_their_own(tmp_path: Path, left: tuple[int, ...]) -> None:
+    """What ended an earlier one is not the cause of the last."""
+    result = answer(tmp_path, log="".join(KILLED + STARTS.format(number) for number in left) + STALE)
+
+    assert ["storage-error"] == [cause.id for cause in result.causes]
+    assert len(left) == len(result.other_jobs)
+    assert [f"log, lines {2 * len(left) + 1} to the end"] == result.where
+
+
+def test_the_last_attempt_counts_where_it_ended_well(tmp_path: Path) -> None:
+    result = answer(tmp_path, log=KILLED + STARTS.format(2) + "step 1 loss 2\nTraining complete\n")
+
+    assert "well" == result.job.ended
+    assert ["killed"] == [other.job.ended for other in result.other_jobs]
+
+
+def test_attempts_that_are_not_the_same_in_all_logs_are_not_separated(tmp_path: Path) -> None:
+    assert [] == answer(tmp_path, one=KILLED + STARTS.format(2) + STALE, two=STARTS.format(1) + STALE).other_jobs
+
+
 def test_many_restarts_are_counted(tmp_path: Path) -> None:
     """The last eight are answered."""
     result = answer(tmp_path, log="".join(job(number, ECC) for number in range(1, 12)))

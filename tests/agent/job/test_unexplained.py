@@ -79,7 +79,7 @@ LOGS = (
         GLOG.format("rdma_context.cpp:81] Failed to open device mlx5_8 on port  with GID 0"),
         "failed: transfer-device-not-opened (setting, medium, mlx5_8)", "nothing at GID index 0"),
     Log("a name that is not resolved", "ssh: Could not resolve hostname w-3.w.ns.svc: Name or service not known\n",
-        "failed: store-unresolved (setting, high)", "the name of a host: w-3.w.ns.svc"),
+        "failed: store-unresolved (setting, medium)", "the name of a host: w-3.w.ns.svc"),
     Log("a code of CUDA that has no meaning here", "n1:22:22 [0] a.cc:89 NCCL WARN Cuda failure 205 'mapping failed'\n",
         "failed: cuda-205 (unknown, medium, n1)", "CUDA error 205 (mapping failed)"),
     Log("a store that is gone is no watchdog", "[rank0]:[W510 09:16:33.3 ProcessGroupNCCL.cpp:1771] [PG ID 0 PG GUID 0 "

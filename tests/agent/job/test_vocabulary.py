@@ -115,7 +115,7 @@ LINES = (
     ),
     (
         "gpu-c11:911:930 [2] graph/paths.cc:192 NCCL WARN Error : could not find CPU close to GPU 2",
-        "failed: topology-broken (setting, high, gpu-c11)",
+        "failed: topology-broken (setting, medium, gpu-c11)",
     ),
     (
         "gpu-c11:911:930 [2] misc/rocmwrap.cc:84 NCCL WARN pfn_hsa_system_get_info failed with 4096",
@@ -139,7 +139,7 @@ LINES = (
     (
         "[1800000000.118] [gpu-c11:911:0]       rc_iface.c:800  UCX  ERROR error modifying QP to RTR: "
         "Connection timed out",
-        "failed: qp-address-unresolved (fabric, high, gpu-c11)",
+        "failed: qp-address-unresolved (fabric, medium, gpu-c11)",
     ),
     (
         "[1800000000.118] [gpu-c11:911:0]          ud_ep.c:278  UCX  FATAL Fatal: endpoint timeout",
@@ -179,7 +179,7 @@ LINES = (
     ),
     (
         "/w/nvshmem/src/modules/transport/ibrc/ibrc.cpp:431: non-zero status: 110 ibv_modify_qp failed",
-        "failed: qp-address-unresolved (fabric, high)",
+        "failed: qp-address-unresolved (fabric, medium)",
     ),
     (
         "/w/nvshmem/src/host/mem/mem_heap.cpp:1746: non-zero status: 2 Not enough space for allocating memory",
@@ -262,7 +262,7 @@ LINES = (
     (
         '[proxy:0:1@gpu-c12] HYDU_sock_connect (utils/sock/sock.c:145): unable to connect from "gpu-c12" to '
         '"gpu-c11" (No route to host)',
-        "failed: hydra-unreachable (setting, high, gpu-c12)",
+        "failed: hydra-unreachable (setting, medium, gpu-c12)",
     ),
     (
         "[proxy:0:1@gpu-c12] HYD_pmcd_pmip_control_cmd_cb (pm/pmiserv/pmip_cb.c:480): assert (!closed) failed",
@@ -309,12 +309,12 @@ LINES = (
     (
         "jax.errors.JaxRuntimeError: UNAVAILABLE: The following tasks are unhealthy (stopped sending "
         "heartbeats): /job:jax_worker/replica:0/task:5",
-        "failed: jax-task-dead (rank, high, ranks [5])",
+        "failed: jax-task-dead (rank, medium, ranks [5])",
     ),
     (
         "[2027-01-03 04:12:30,1 C 91 91] gcs_client.cc:99: Couldn't reconnect to GCS server. The last "
         "attempted GCS server address was 10.7.0.1:6379",
-        "failed: ray-head-lost (peer, high)",
+        "failed: ray-head-lost (peer, medium)",
     ),
     (
         "ValueError: The number of required GPUs exceeds the total number of available GPUs in the placement group.",
@@ -402,10 +402,10 @@ LINES = (
     (
         "[W103 04:12:09.1 socket.cpp:601] [c10d] The client socket has failed to connect to "
         "[gpu-c11]:29511 (errno: 113 - No route to host).",
-        "failed: store-unreachable (peer, high)",
+        "failed: store-unreachable (peer, medium)",
     ),
     ("gpu-c12: bash: deepspeed: command not found", "failed: daemon-not-found (setting, high)"),
-    ("pdsh@gpu-c11: gpu-c12: ssh exited with exit code 255", "failed: ssh-failed (setting, high)"),
+    ("pdsh@gpu-c11: gpu-c12: ssh exited with exit code 255", "failed: ssh-failed (setting, medium)"),
     (
         "[rank2]: Failed to find reverse path from remNode 0/300000 nlinks 3 to node 0/900000",
         "failed: links-one-sided (setting, medium, ranks [2])",
@@ -508,7 +508,7 @@ def write_job(*own: str, failed: int = 5) -> str:
          "open-files-limit (setting, high, ranks [5], gpu-d2)"),
         ("[rank5]: RuntimeError: a shape is wrong", "python-exception (software, medium, ranks [5], gpu-d2)"),
         ("[1800000000.1] [gpu-d2:705:0] rc_iface.c:800  UCX  ERROR error modifying QP to RTR: Invalid argument",
-         "qp-invalid (setting, high, ranks [5], gpu-d2)"),
+         "qp-invalid (setting, medium, ranks [5], gpu-d2)"),
         ("[1800000000.1] [gpu-d2:705:0] ucp_worker.c:15 UCX  ERROR frobnicated",
          "ucx-error (unknown, low, ranks [5], gpu-d2)"),
         ("[1800000000.1] [gpu-d2:705:0] tl_mlx5_team.c:44   TL_MLX5 ERROR frobnicated",

@@ -320,6 +320,18 @@ def test_modules_of_boards_with_eight_sockets_are_a_fingerprint(vendor: str, dev
     )
 
 
+def test_a_board_that_lost_an_nvswitch_is_recognized() -> None:
+    """Without one no board has these GPUs with fewer; a guest sees those that it was given."""
+    switches = functions("0x2330", 0, "0x22a3", 3)
+    top = PciFunction(id="0000:01:00.0", vendor="0x1000", device="0xc030", class_code="0x060400")
+    port = PciFunction(id="0000:02:00.0", vendor="0x1000", device="0xc030", class_code="0x060400", parent=top.id)
+    gpus = [msgspec.structs.replace(gpu, parent=port.id) for gpu in functions("0x2330", 8)]
+
+    assert "hgx-h100-8" == recognize_platform(Node(), [top, port, *gpus, *switches]).profile
+    assert recognize_platform(Node(virtualization="kvm"), [top, port, *gpus, *switches]).profile is None
+    assert recognize_platform(Node(), [top, port, *gpus]).profile is None
+
+
 def test_a_superchip_with_fewer_gpus_than_the_other_has_lost_some() -> None:
     """One GPU at each CPU is another product; a guest, and a machine of one CPU, have what they are given."""
     port = PciFunction(id="0002:00:00.0", vendor="0x10de", device="0x22b1", class_code="0x060400")

@@ -495,6 +495,35 @@ FAULTS = {  # name: text, and its findings of warning or more
         "Mar 11 10:01:02 head slurmctld[1533]: error: Nodes n7 not responding, setting DOWN\n",
         {"warning tool-reports-fault n7 low"},
     ),
+    "a stale mount": (
+        "ls: cannot access '/mnt/ckpt': Stale file handle\n", {"warning tool-reports-fault node medium"},
+    ),
+    "a shell on a dead drive": (
+        "bash: /scratch/run7/log: Input/output error\n", {"warning tool-reports-fault node medium"},
+    ),
+    "an address of another host": (
+        "n4 systemd-networkd[881]: ens5np0: IPv4 address 10.10.3.4 conflict detected with b8:3f:d2:11:22:33\n",
+        {"warning tool-reports-fault node medium"},
+    ),
+    "a module's flag, alone": (
+        "$ ethtool -m ens5np0 | grep -i alarm\n\tLaser bias current high alarm             : Off\n"
+        "\tModule temperature high alarm             : On\n",
+        {"warning port-module-fault ens5np0 low"},
+    ),
+    "states of nodes, then their reasons": (
+        f"$ sinfo\nPARTITION AVAIL TIMELIMIT NODES STATE NODELIST\ngpu* up infinite 1 drain n3\n"
+        f"gpu* up infinite 1 down n7\n$ sinfo -R\n{HELD}Xid 79 on GPU 3      root      2025-03-11T10:01:02 n3\n",
+        {"warning tool-reports-fault n3 low"},
+    ),
+    "a port of ibqueryerrors without its node": (
+        "GUID 0x2c902004a1234 port 17:[SymbolErrorCounter == 65535] [PortRcvErrors == 4211]\n"
+        "  Link info:     12   17[  ] ==( 4X  106.25 Gbps Active/  LinkUp)==>       88    1[  ] \"n3 mlx5_3\" ( )\n",
+        {"warning ib-fabric-errors port 17 of 2c902004a1234 medium"},
+    ),
+    "MIG on one GPU of a query": (
+        "index, mig.mode.current\n0, Disabled\n1, Disabled\n2, Disabled\n3, Enabled\n",
+        {"warning peer-differs GPU3 high"},
+    ),
     "nodes that are held back": (
         f"$ sinfo -R\n{HELD}Xid 79 on GPU 3      root      2025-03-11T10:01:02 n[3,11]\n"
         "Not responding       slurm     2025-03-12T06:31:44 n7\n"

@@ -189,6 +189,15 @@ def test_an_environment_that_may_not_be_read_is_counted() -> None:
     assert (1, 1, ()) == (facts(host).jobs, facts(host).jobs_unread, facts(host).settings)
 
 
+def test_processes_are_not_read_where_no_driver_of_job_devices_is_loaded() -> None:
+    """Nor is their number unknown then: maps of all of them are a tenth of a scan."""
+    bare, own = live(p4711="NCCL_A=1"), live(p4711="NCCL_A=1")
+    bare.put({"/sys/module/ext4/x": ""}).refused["/proc/1/maps"] = Denied("no", "EACCES")
+    own.put({"/sys/module/nvidia_uvm/x": ""})
+
+    assert (0, 1) == (facts(bare).jobs, facts(own).jobs)
+
+
 def test_processes_of_others_make_the_number_of_jobs_unknown() -> None:
     """Without privilege nobody knows whether one of them uses a GPU."""
     host = live(p4711="NCCL_A=1")

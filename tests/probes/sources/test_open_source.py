@@ -186,6 +186,8 @@ PORT = "Port 1:\n\tState: Down\n\tPhysical state: Disabled\n\tRate: 10\n\tLink l
         pytest.param(PORT.replace("\n", "\r").encode(), id="ends of lines of an old system"),
         pytest.param(PORT.replace("\n", "\u2028").encode(), id="ends of lines of an editor"),
         pytest.param(PORT.replace("\n", "\n\0\0").encode(), id="zeros, where a host crashed"),
+        pytest.param(bytes(200_000) + PORT.encode(), id="zeros before it"),
+        pytest.param(b"#" * 200_000 + b"\n" + PORT.encode(), id="a line of a progress bar"),
         pytest.param(PORT.replace("\t", "\u200f\t").encode(), id="marks of a direction"),
         pytest.param(PORT.replace(": ", "\uff1a").encode(), id="full-width colons"),
         pytest.param(
@@ -379,6 +381,11 @@ def test_a_kernel_log_longer_than_other_outputs_is_read(tmp_path: Path) -> None:
 def test_an_output_of_rdma_without_a_fault_is_refused_by_its_kind(text: str) -> None:
     assert "states no fault" in (find_missing_name(text) or "")
     assert identify_command(text) == ()
+
+
+def test_a_kernel_log_may_have_fewer_decimals() -> None:
+    """As people shorten its stamps."""
+    assert identify_command("[  912.100] mce: CPU142: Package temperature above threshold\n") == (("dmesg",),)
 
 
 # Recognizing an output by its text takes linear time, whatever is repeated in it.

@@ -112,6 +112,12 @@ REWRITTEN: dict[str, Callable[[str], str]] = {  # of these our own texts are tri
     "word processor": lambda text: text.replace("'", "\u2019").replace('"', "\u201d").replace("-", "\u2011"),
     "pdsh": lambda text: "".join(f"gpu-7: {line}\n" for line in text.splitlines()),
     "ts": lambda text: "".join(f"Nov 12 10:00:00 {line}\n" for line in text.splitlines()),
+    "a program's log": lambda text: "".join(
+        f"2026-11-12T10:00:{at % 60:02}+0100 gpu-7 diag[77]: {line}\n" for at, line in enumerate(text.splitlines())
+    ),
+    "grep": lambda text: "".join(f"gpu-7.log:{at}:{line}\n" for at, line in enumerate(text.splitlines(), 1)),
+    "bars": lambda text: "".join(f"\u2502 {line}\n" for line in text.splitlines()),
+    "string": lambda text: "output: " + json.dumps(text) + "\n",
     "ansible": lambda text: json.dumps({"cmd": ["run.sh"], "rc": 0, "stdout": text}),
     "lines of a task": lambda text: json.dumps({"task": {"stdout_lines": text.splitlines()}}, indent=1),
 }
@@ -208,9 +214,15 @@ BEYOND_REPAIR = {
     "bare, ts": {"dmesg", "iblinkinfo"},  # times of a log are its own
     "bare, ansible": {"ibnetdiscover", "ibnetdiscover -p"},  # of a fabric
     "bare, lines of a task": {"ibnetdiscover", "ibnetdiscover -p"},
+    # two lines are too few for a margin; lines that are an output whatever is before them
+    "bare, a program's log": {
+        *("show_gids", "lsmod", "dmesg", "iblinkinfo", "systemctl", "journalctl", "ibqueryerrors"),
+    },
+    "bare, grep": {"ibdev2netdev", "show_gids", "lsmod", "dmesg", "iblinkinfo"},
+    "bare, bars": {"ibdev2netdev", "show_gids", "lsmod", "dmesg", "iblinkinfo"},
+    "bare, string": {"dmesg", "ibnetdiscover", "ibnetdiscover -p"},
     # a log whose lines begin with numbers; two lines, which are too few for a column of numbers
     "bare, less -N": {"dmesg/xid63-row-remap.txt", "ib-fabric/ibportstate-error.txt"},
-    "grep -n": {"lspci/vvv-FULL-hgx-h100-8gpu.txt"},  # its line 10000 looks like a PCI domain
     "80 columns": {
         "ibqueryerrors", "ibv_devinfo", "lldpctl json", "show_gids", "amd/amd-smi-topology-mi300x.txt",
         "dmesg/mlx5-probe-failed-create-eq.txt",

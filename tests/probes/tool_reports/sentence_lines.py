@@ -129,6 +129,9 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ("Cannot get module EEPROM information: Input/output error", "module-unreadable", "Input/output error"),
     ("RTNETLINK answers: Network is down", "interface-down", ""),
     ("Error: mtu greater than device maximum.", "mtu", ""),
+    ("n4 systemd-networkd[8]: ib0: IPv4 address 10.1.3.4 conflict detected with b8:3f:d2", "address-taken", "10.1.3.4"),
+    ("arping[8811]: 10.1.3.4 is already in use by b8:3f:d2:11:22:33 on ib0", "address-taken", "10.1.3.4"),
+    ("ls: cannot access '/mnt/ckpt': Stale file handle", "file-system", "/mnt/ckpt': Stale file handle"),
     ("ssh: connect to host n7 port 22: No route to host", "no-answer", "n7"),
     (
         "--- n7 (Lid 12) ibping statistics ---\n10 packets transmitted, 0 received, 100% packet loss, time 10000 ms",
@@ -490,7 +493,7 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
         "dcmi model initialized failed, because the device is used. ret is -8020",
         "npu-in-use", "the device is used",
     ),
-    ("nrtd[77]: [hal] request seq: 4, cmd: 1 timed out", "neuron-hang", "1 timed out"),
+    ("nrtd[77]: [hal] request seq: 4, cmd: 1 timed out", "neuron-hang", "request seq: 4, cmd: 1"),
     (
         "  Warning  RdmaLinkDown   2m1s (x9 over 30m)  link-checker   RDMA interface mlx5_4 is down",
         "kube-event", "RDMA interface mlx5_4 is down",

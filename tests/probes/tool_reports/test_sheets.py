@@ -110,6 +110,11 @@ def test_a_text_without_such_a_table_is_refused(text: str) -> None:
         ("npu-smi lists 15 of 16 NPUs after the power cut", "below-count", None),
         ("n5: card 3 has lanes x2, rest x4", "below-width", "n5 card 3"),
         ("GPU 6: 2 of 18 NVLinks are down", "below-count", "GPU 6"),
+        ("n17 gets 24.6 GB/s in ib_write_bw to each of them, all others do 48.9", "below-bandwidth", "n17"),
+        ("GPU 4 runs at Gen3, all the others are at Gen5", "below-speed", "GPU 4"),
+        ("n12: GPU 4 (slot 5) trains to x8 gen5, everything else x16 gen5", "below-width", "n12 GPU 4"),
+        ("GPU 3 shows gen 1 while others show gen 4", "below-speed", "GPU 3"),
+        ("speed of rail 4: rate 100, others 200", "below-rate", "rail 4"),
         ("gpu-count check of gpu-31: expected 8 GPUs but found 7", "below-count", "gpu-31"),
     ],
 )
@@ -128,6 +133,8 @@ def test_a_value_that_a_person_compares_is_stated(sentence: str, code: str, subj
         "GPU 4 at x4 instead of x16 was fixed by a new riser.",
         "The cards have x8 instead of x16.",  # of no part
         "GPU 3 and GPU 4 have x8 instead of x16 lanes, one of them.",  # which, it does not state
+        "GPU 4 has 12 GB/s, the other 7 GPUs are idle",
+        "mlx5_0 rate 400, others 400",
         "GPU 4 reaches 381 GB/s vs 390 GB/s of the others",
         "A node with 7 of 8 GPUs shows no other sign.",
         "The job sees 4 of 8 GPUs, as requested.",

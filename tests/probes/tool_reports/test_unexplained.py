@@ -22,7 +22,6 @@ STATED = {
     "device GPU-1a2b3c4d marked unhealthy": "GPU-1a2b3c4d",
     "mlx5_9/1 rate 200 Gb/sec (2X NDR), should be 400 Gb/sec (4X NDR)": "mlx5_9",
     "BMC: slot 5 has x4 instead of x16": "slot 5",
-    "GPU 3 shows gen 1 x8 while others show gen 4 x16": "NVIDIA 3",
     "could not pair mlx5_0 with mlx5_4": None,
     "W0101 agent.cc:12] RDMA setup failed": None,
 }

@@ -157,7 +157,7 @@ def test_one_row_of_many_alike() -> None:
     assert [("value-odd", "rail2", "rail2: 200G, the others 400G")] == _stated(rows)
     assert [] == _stated(rows.replace("200G", "400G"))
     states = "".join(f"import {at} state: {'DISC' if at == 3 else 'FULL'}\n" for at in range(5))
-    assert ["import 3: DISC, the others FULL"] == [row[2] for row in _stated(f"lustre\n{states}")]
+    assert ["import 3: state DISC, the others FULL"] == [row[2] for row in _stated(f"lustre\n{states}")]
 
 
 def test_numbers_below_a_heading_of_what_they_are() -> None:
@@ -210,6 +210,124 @@ def test_light_is_compared_as_a_difference() -> None:
     assert [] == _stated(rows.replace("-9.3", "-0.9"))
 
 
+ODD_TEXTS = {  # a text with one odd row -> what is noted of it
+    "a log": (
+        "".join(f"2026-01-0{at} 10:00:00 INFO mon gpu{at} sm_viol={881 if at == 2 else 0} t=1\n" for at in range(1, 5)),
+        "gpu2: sm_viol 881, the others 0",
+    ),
+    "samples": (
+        "".join(f'x_fan_rpm{{host="b{at}",fan="F1"}} {0 if at == 3 else 9100 + at}\n' for at in range(4)),
+        "b3 F1: x fan rpm 0, the others 9100",
+    ),
+    "keys": (
+        "".join(f"gpu_{at}_throttle={'HW' if at == 1 else 'NONE'}\n" for at in range(4)),
+        "gpu 1: throttle HW",
+    ),
+    "statsd": (
+        "".join(f"fab.busbw.n{at}:{98 if at == 1 else 371}|g\n" for at in range(4)),
+        "n1: fab busbw 98, the others 371",
+    ),
+    "pairs in a line": ("switch temps: SW-1 62C, SW-2 63C, SW-3 104C, SW-4 61C\n", "SW 3: 104C, the others 62.5"),
+    "a title with the unit": (
+        "step breakdown (ms)\nhost fwd comm\n" + "".join(f"n{at} 41 {240 if at == 2 else 12}\n" for at in range(4)),
+        "host n2: comm 240, the others 12",
+    ),
+    "a column for each host": (
+        "check  n1  n2  n3  n4\ngemm TFLOPS  781  779  402  783\nh2d GB/s  54  55  54  54\nlinks  8  8  8  8\n",
+        "n3: gemm TFLOPS 402, the others 780",
+    ),
+    "hosts over time": (
+        '"Time","q5 busbw","q6 busbw","q7 busbw","q8 busbw"\n'
+        + "".join(f'"10:0{at}","371","370","112","371"\n' for at in range(3)),
+        "q7 busbw: 112, the others 370.5",
+    ),
+    "three rows": ("ib GB/s\nn1 46.1\nn2 46.0\nn3 11.9\n", "ib n3: GB/s 11.9, the others 46"),
+    "a matrix of loss": (
+        "% loss\n    m1  m2  m3  m4\nm1  -  0.0  2.1  0.0\nm2  0.0  -  1.9  0.0\n"
+        "m3  2.2  2.0  -  2.4\nm4  0.0  0.1  2.0  -\n",
+        "m3: 2.2, the others 0",
+    ),
+    "a matrix of states": (
+        "p2p\n   g0 g1 g2 g3\n"
+        + "".join(f"g{a} {' '.join('0' if 2 in (a, b) else '1' for b in range(4))}\n" for a in range(4)),
+        "g2: 0, the others 1",
+    ),
+    "a mount": ("nfs\n/scratch  0.4 ms\n/home  0.4 ms\n/data  612 ms\n/opt  0.4 ms\n", "/data: ms 612, the others 0.4"),
+    "errors that are rare": ("ecc\nslot CE_24h\nA1 0\nB1 2\nC1 1893\nD1 0\n", "slot C1: CE_24h 1893, the others 0"),
+    "a rate of errors": ("ber\np1 1e-13\np2 3e-6\np3 2e-13\np4 1e-13\n", "p2: 3e-6, the others 1e-13"),
+    "a number of the title": (
+        "TFLOPS of each GPU\n" + "".join(f"{at}: {331 if at == 2 else 650}\n" for at in range(4)),
+        "GPU 2: 331, the others 650",
+    ),
+    "a word": (
+        "gpu_host test\n" + "".join(f"n{at}: {'rejected' if at == 2 else 'ok'} 3\n" for at in range(4)),
+        "n2: rejected, the others ok",
+    ),
+    "what is not there": (
+        "node  scratch  gpfs\n" + "".join(f"n{at}  {'not ' if at == 1 else ''}mounted  mounted\n" for at in range(4)),
+        "node n1: scratch not mounted, the others mounted",
+    ),
+    "what one expects": (
+        "svc wanted actual nic\na active active 1\nb active failed 1\nc active active 1\n",
+        "svc b: actual failed, wanted active",
+    ),
+    "versions": (
+        "host bios gpus\n" + "".join(f"n{at} 2.{9 if at == 3 else 14} 8\n" for at in range(5)),
+        "host n3: bios 2.9",
+    ),
+    "objects by name": (
+        '{"trays": {' + ", ".join(f'"t{at}": {{"gpus": {3 if at == 2 else 4}, "nic": 1}}' for at in range(4)) + "}}",
+        "entry t2: gpus 3, the others 4",
+    ),
+    "numbers by name": (
+        '{"unit": "Gb/s", "bw": {' + ", ".join(f'"n{at}": {102.5 if at == 2 else 387}' for at in range(4)) + "}}",
+        "entry n2: bw 102.5, the others 387",
+    ),
+    "elements": (
+        "".join(f"<psu><name>P{at}</name><volts>{0.1 if at == 3 else 54.1}</volts></psu>\n" for at in range(1, 5)),
+        "name P3: volts 0.1, the others 54.1",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", ODD_TEXTS)
+def test_the_odd_row_of_other_forms(form: str) -> None:
+    text, what = ODD_TEXTS[form]
+    assert what in [value[2][: len(what)] for value in _stated(text)]
+
+
+EVEN_TEXTS = (
+    "model links\n" + "".join(f"gpu n{at} {'H100 18' if at == 3 else 'A100 12'}\n" for at in range(4)),
+    "nic role GB/s\n" + "".join(f"e{at} {'mgmt 0.1' if at == 3 else 'rail 46'}\n" for at in range(4)),
+    "gpu clocks util\n" + "".join(f"{at} {'345 0' if at == 3 else '1980 99'}\n" for at in range(4)),
+    "size(B) busbw\n64 0.1\n1024 1.4\n1048576 171\n1073741824 371\n",
+    "nic latency us\np50 2\np90 2\np99 2\np99.9 90\n",
+    "rack power budget: R1=40 R2=40 R3=40 R4=17\n",
+    "gpu processes\n" + "".join(f"gpu{at} {0 if at == 2 else 3}\n" for at in range(4)),
+    "users by node\nn1 3\nn2 2\nn3 41\nn4 1\n",
+    "pfc counters\nprio 0: 0\nprio 1: 0\nprio 2: 0\nprio 3: 41200\n",
+    "nic sriov_vfs\neth0 0\neth1 8\neth2 8\neth3 8\n",
+    "alert state nic\nA resolved 1\nB inactive 1\nC inactive 1\n",
+    "node rx_gbps\nn1 88\nn2 88\nn3 1\nn4 88\n",
+    "numa distance nic\nnode 0 1 2\n0 10 32 32\n1 32 10 32\n2 32 32 10\n",
+    "node gpus\nn1 8\nn2 8\nn3 8\nlogin 0\n",
+    "ber of nic\np1 1e-13\np2 3e-13\np3 2e-13\np4 1e-12\n",
+    "snr_metric gpu\n" + "".join(f"lane {at} {498960 - 9000 * at}\n" for at in range(4)),
+)
+
+
+@pytest.mark.parametrize("text", EVEN_TEXTS)
+def test_what_role_load_and_size_explain_is_not_odd(text: str) -> None:
+    assert [] == _stated(text)
+
+
+def test_more_than_four_values_of_a_row_are_counted() -> None:
+    heading = "gpu " + " ".join(f"t{at}_bw" for at in range(6))
+    rows = "".join(f"\n{at} " + " ".join(["9" if at == 2 else "46"] * 6) for at in range(4))
+    ((_, _, what),) = _stated(heading + rows)
+    assert what.endswith("; 2 more")
+
+
 @pytest.mark.parametrize("heading", ["fan used MiB", "fan before after", "fan jobs load", "fan temp_C old"])
 def test_what_differs_by_use_or_time_is_not_compared(heading: str) -> None:
     assert [] == _stated(f"{heading}\n" + "".join(f"F{at} {70 if at == 2 else 40} 4\n" for at in range(5)))
@@ -217,6 +335,6 @@ def test_what_differs_by_use_or_time_is_not_compared(heading: str) -> None:
 
 def test_units_and_ratios_in_rows_without_a_heading() -> None:
     rows = "".join(f"gpu{at} [##] 100%   {71 if at == 4 else 390 + at} W   74.1\n" for at in range(6))
-    assert ["gpu4: 71, the others 391.5"] == [row[2] for row in _stated(rows)]
+    assert ["gpu4: W 71, the others 391.5"] == [row[2] for row in _stated(rows)]
     rows = "".join(f"- dpu-{at}: stage {2 if at == 1 else 6}/6\n" for at in range(5))
-    assert ["dpu-1: 2/6, the others 6/6"] == [row[2] for row in _stated(rows)]
+    assert ["dpu-1: stage 2/6, the others 6/6"] == [row[2] for row in _stated(rows)]

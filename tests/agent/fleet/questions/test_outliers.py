@@ -348,6 +348,70 @@ def test_what_a_device_is_set_to(tmp_path, odd, expected):
     assert answers == ([expected] if expected else [])
 
 
+def with_settings(n, *limits, ecc=True, pending=None, **parameters):
+    """A node with a GPU for each power limit, and a rail for each GPU."""
+    gpus = [
+        {
+            "id": f"0000:0{place}:00.0",
+            "mig": {"current": False},
+            "health": {"power_limit_watts": limit, "ecc": ecc, "ecc_pending": ecc if pending is None else pending},
+        }
+        for place, limit in enumerate(limits)
+    ]
+    rails = [{"id": f"0000:1{place}:00.0", "role": "rail", "state": "present"} for place in range(len(limits))]
+    netdevs = [
+        {"id": f"eth{place}", "nic": nic["id"], "qos": {"dcbx": "host"}, "speed_gbit_s": 400.0}
+        for place, nic in enumerate(rails)
+    ]
+    software = {"driver": {"parameters": {"NvLinkDisable": "0", **parameters}}}
+    return report(f"n{n}", software=software, topology={"gpus": gpus, "nics": rails, "netdevs": netdevs})
+
+
+@pytest.mark.parametrize(
+    ("odd", "answers"),
+    [
+        (((600.0, 600.0), {}), [("gpu.health.power_limit_watts=600", "gpu.health.power_limit_watts=700")]),
+        (((600.0, 700.0), {}), []),  # one GPU of the node: its own finding
+        (((None, None), {}), []),
+        (((700.0, 700.0), {"ecc": False}), [("gpu.health.ecc=off", "gpu.health.ecc=on")]),
+        (((700.0, 700.0), {"NvLinkDisable": "1"}), [("driver.NvLinkDisable=1", "driver.NvLinkDisable=0")]),
+    ],
+    ids=["power limit", "one GPU", "not known", "ECC now and after a reset", "parameter of the driver"],
+)
+def test_what_all_gpus_of_a_node_are_set_to(tmp_path, odd, answers):
+    usual = (700.0, 700.0), {}
+    reports = [with_settings(n, *limits, **more) for n in range(8) for limits, more in [odd if n == 3 else usual]]
+    with asked(tmp_path, *reports) as tables:
+        answer = find_outliers(tables)
+    assert told(answer) == [("part-settings", "n3", *values) for values in answers]
+
+
+def test_settings_of_parts_have_the_fields_that_peers_are_compared_by(tmp_path):
+    """And that no column of their table has; after a reset only where it is another value."""
+    with asked(tmp_path, with_settings(1, 700.5), with_settings(2, 700.0, pending=False)) as tables:
+        texts = [text for _, text in sorted(tables.rows(table_query("host", ["node", "part_settings"])))]
+    assert texts == [
+        "driver.NvLinkDisable=0 gpu.health.ecc=on gpu.health.power_limit_watts=700.5 netdev.qos.dcbx=host",
+        "driver.NvLinkDisable=0 gpu.health.ecc=on gpu.health.ecc_pending=off gpu.health.power_limit_watts=700 "
+        "netdev.qos.dcbx=host",
+    ]
+
+
+def test_what_costs_most_comes_first():
+    """A port that is down, then a lower power limit, then a buffer, then a kernel; whatever the names of nodes."""
+    groups = [
+        ("kernel", "n1"), ("rail-cable", "n2"), ("part-settings", "n3"), ("port-state", "n9"), ("port-state", "n8"),
+    ]  # fmt: skip
+    odds = [
+        Deviation(PeerGroup(key, key, "class", None, "node"), Baseline("a", 9, 10), "b", "a", host, None)
+        for key, host in groups
+    ]
+    answers = [(outlier.attribute, outlier.hosts) for outlier, _ in fold_deviations(odds)]
+    assert answers == [
+        ("port-state", "n[8-9]"), ("part-settings", "n3"), ("rail-cable", "n2"), ("kernel", "n1"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("reports", "attribute"),
     [

@@ -64,6 +64,26 @@ def test_the_commands_are_those_of_the_part(part: str | None, command: str) -> N
     assert command in list_commands(part).split("; ")
 
 
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("osd.14: up 0, the others 1", "ceph osd tree"),
+        ("ost_4 is behind", "lfs check servers"),
+        ("md1: degraded", "cat /proc/mdstat"),
+        ("C1: memory speed 2000 MT/s", "dmidecode -t memory"),
+        ("sdc: realloc 1288, the others 0", "lsblk"),
+        ("FAN5: rpm 1410, the others 8100", "ipmitool sdr elist"),
+        ("n207: offset_ms -4812, the others 0.02", "chronyc sources"),
+        ("card2: xgmi 6/7, the others 7/7", "amd-smi xgmi"),
+        ("n4: tflops 331, the others 650", "nvidia-smi topo -m"),
+        ("n4: busbw 98, the others 370", "rdma link"),
+        ("n4: 98, the others 370", "nvidia-smi -q"),
+    ],
+)
+def test_without_a_part_the_commands_are_those_of_what_the_line_is_about(line: str, command: str) -> None:
+    assert command in list_commands(None, line).split("; ")
+
+
 def test_a_text_of_one_unknown_line_gives_a_note_of_its_part(tmp_path: Path) -> None:
     (note,) = scan_text(tmp_path, "agent: ERROR: mlx5_3 has bad parity in table 4\n", "issue.txt").findings
 

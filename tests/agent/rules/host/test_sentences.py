@@ -263,7 +263,7 @@ def test_ports_that_leave_the_subnet_together_are_those_of_a_restart() -> None:
     [
         (driver_reports_failure, "the first cause of one device counts", None),
         (driver_reports_failure, "held by nouveau", frozenset()),
-        (service_reports_failure, "the versions that it names", None),
+        (service_reports_failure, "the versions that it names", frozenset({"nvlink-fabric"})),
         (service_reports_failure, "a manager on a node without NVSwitches", frozenset()),
     ],
     ids=lambda item: item.name if isinstance(item, Rule) else "",

@@ -168,16 +168,20 @@ def test_a_value_is_written_as_a_person_would(value: Any, unit: str, text: str) 
 @pytest.mark.parametrize(
     ("one", "other", "texts"),
     [
-        ({"26": 3, "48": 6}, {"26": 4, "48": 6}, ("26 3", "26 4")),
-        ({"26": 3}, {"26": 3, "48": 6}, ("48 missing", "48 6")),
-        ({str(n): 1 for n in range(9)}, {}, tuple(", ".join(f"{n} {w}" for n in range(8)) for w in ("1", "missing"))),
-        ({"26": 3}, "none", ("26 3", "none")),
-        ("none", {"26": 3}, ("none", "26 3")),
-        (1500, 9000, ("1500 bytes", "9000 bytes")),
+        ({"26": 3, "48": 6}, {"26": 4, "48": 6}, ("DSCP 26", "3", "4")),
+        ({"26": 3}, {"26": 3, "48": 6}, ("DSCP 48", "missing", "6")),
+        (
+            {str(n): 1 for n in range(9)},
+            {},
+            ("DSCP", *(", ".join(f"{n} {w}" for n in range(8)) for w in ("1", "missing"))),
+        ),
+        ({"26": 3}, "none", ("DSCP", "26 3", "none")),
+        ("none", {"26": 3}, ("DSCP", "none", "26 3")),
+        (1500, 9000, ("DSCP", "1500 bytes", "9000 bytes")),
     ],
 )
-def test_of_tables_only_what_differs_is_written(one: Any, other: Any, texts: tuple[str, str]) -> None:
-    assert texts == format_difference(one, other, "" if isinstance(one, dict | str) else "bytes")
+def test_of_tables_only_what_differs_is_written(one: Any, other: Any, texts: tuple[str, str, str]) -> None:
+    assert texts == format_difference("DSCP", one, other, "" if isinstance(one, dict | str) else "bytes")
 
 
 @pytest.mark.parametrize(

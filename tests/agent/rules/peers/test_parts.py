@@ -41,7 +41,7 @@ def test_bonds_are_compared() -> None:
     (fault,) = fails(peer_differs, with_bonds(*MODES))
 
     assert ("bond1", "netdev.bond", "warning") == (fault.label, fault.field, fault.severity)
-    assert "bond setting is mode active-backup (the other 3 bond interfaces: mode 802.3ad)" == fault.summary
+    assert "bond setting mode is active-backup (the other 3 bond interfaces: 802.3ad)" == fault.summary
     assert [] == odd(with_bonds(*MODES, admin_up=False))
     assert [] == odd(changed_nic(with_bonds(*MODES), 1, role="management"))
     assert [] == odd(changed_netdev(with_bonds(*MODES), 1, master="another"))
