@@ -274,11 +274,14 @@ def _find_end(conclusion: Conclusion) -> _Gap | None:
         return None
     if conclusion.ended == "cut":
         return "a log ends in the middle of a line", "the whole log of each rank"
-    lines = (evidence.nccl.lines, evidence.library, evidence.watchdog, evidence.events, evidence.framework)
+    lines = (
+        evidence.nccl.lines, evidence.library, evidence.watchdog, evidence.events, evidence.framework,
+        evidence.progress,
+    )  # fmt: skip
     if not any((*lines, *evidence.table_lines.values())):
         return f"no line in them is of a collective library ({LOOKED_FOR})", _SAVE_ALL
     return (
-        "the log has neither an error nor a regular end",
+        "no failure is in it, and no regular end: the job may go on, or the log stops before it ended",
         "the launcher's exit codes, and the output of all ranks until the end",
     )
 

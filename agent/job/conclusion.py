@@ -255,6 +255,7 @@ def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[Poss
         lost.blame(hosts=foreign)
         lost.next = [f"the log of {name_hosts(foreign)}: its own first error decides"]
     lost.at = at
+    lost.first_line = min((line.file, line.number) for line in lines)
     for line in lines[:3]:
         lost.show(evidence, line)
     return [lost]

@@ -168,6 +168,8 @@ class Evidence:
             return line.rank
         host = line.host or self.ranks.find_process_host(line.pid)
         rank = self.ranks.rank_of(host, line.pid)
+        if rank is None and line.pid is not None:
+            rank = self.ranks.pids.get((line.file, line.pid))
         return rank if rank is not None else line.task
 
     def host_of(self, line: LogLine) -> str | None:

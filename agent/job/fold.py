@@ -8,6 +8,19 @@ _CLOCKS = 5.0  # seconds by which clocks of hosts may differ, and lines be late
 _UNCAUGHT, _MESSAGE = "terminate called after throwing", 2  # lines
 _MESSAGES = frozenset(("exception", "connect", "unexplained", "silent"))  # what may come before an exit with a code
 _SYMPTOMS = frozenset(("network", "connect", "hang", "silent", "cancel", "consequence", "unexplained"))
+_OF_SCHEDULERS = frozenset(("cancelled", "time-limit"))
+# What a scheduler's signal brings about; a process that exits while others run is ended with its step, too
+_AFTER_SIGNAL = frozenset(
+    ("error", "exit", "crash", "network", "connect", "silent", "cancel", "consequence", "exception")
+)
+# Exceptions that a program has by its own data and files; others may follow from a peer that is gone
+_OF_PROGRAMS = frozenset(
+    (
+        "KeyError", "IndexError", "ValueError", "TypeError", "AttributeError", "NameError", "AssertionError",
+        "ImportError", "ModuleNotFoundError", "FileNotFoundError", "PermissionError", "IsADirectoryError",
+        "UnicodeDecodeError", "ZeroDivisionError", "NotImplementedError", "JSONDecodeError", "MemoryError",
+    )
+)  # fmt: skip
 _OWN = frozenset(("error", "crash", "exit", "exception", "missing", "silent"))  # of the process that has the cause
 _ENDS = frozenset(("hard", "dead", "error", "missing", "crash", "exit", "exception"))  # a rank that is gone or stuck
 
@@ -54,6 +67,8 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
         return _precedes(cause, effect)  # what a scheduler does not end in time it kills
     if cause.id == "deepep-timeout" and effect.id == "cuda-719":
         return _precedes(cause, effect)  # its kernels stop themselves so after their time-out
+    if cause.id in _OF_SCHEDULERS and effect.role in _AFTER_SIGNAL and _stands_before(cause, effect):
+        return True
     if cause.role == "consequence" and effect.id == "ends-in-error":
         return _precedes(cause, effect)  # it shows more than a line that no row is for
     if "exit-code" in (cause.id, effect.id) and not _MESSAGES.isdisjoint((cause.role, effect.role)):
@@ -129,10 +144,11 @@ def _is_before_exit(cause: PossibleCause, effect: PossibleCause) -> bool:
 
 
 def _left_out(cause: PossibleCause, effect: PossibleCause) -> bool:
-    """Whether a rank that stopped is one for which the others waited: it is none of them, and it stopped first."""
+    """Whether a rank that stopped is one for which the others waited: it is none of them, and it stopped first, or for
+    a reason of its own; a traceback without a time may be printed late."""
     if not cause.ranks or not effect.waiting or not effect.waiting.isdisjoint(cause.ranks):
         return False
-    return _precedes(cause, effect)
+    return _precedes(cause, effect) or (cause.at is None and cause.facts.get("kind") in _OF_PROGRAMS)
 
 
 def _precedes(cause: PossibleCause, effect: PossibleCause) -> bool:

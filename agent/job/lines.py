@@ -34,6 +34,7 @@ _BARE_HEADER = lazy_pattern(r"NCCL (?P<level>INFO|WARN) ")
 _TORCH_HEADER = lazy_pattern(r"\[rank\d{1,7}\]:\[[EWFI]\d{3,4} ")
 # "[rank3]: ", "ProcessGroupNCCL.cpp:916] [Rank 3] " of PyTorch before 2.2, "(PID:47, Device:3, RankID:3)" of Ascend
 _RANK = lazy_pattern(r"(?:\[rank|(?:NCCL|HCCL)\.cpp:\d{1,6}\] \[Rank |, RankID:)(?P<rank>\d{1,7})[\])]")
+_ASCEND_PID = lazy_pattern(r"[\[(]PID: ?(?P<pid>\d{1,9})[\],]")
 _KNOWN = lazy_pattern(
     r"(?:\[[\d :.T-]{19,30}\] )?[\w.-]{1,64}:\d{1,8}:\d{1,8} \[|\[rank\d|NCCL version|RCCL version|srun: |slurmstepd: |"
     r"\[[EWFI]\d{3,4} |#\s|Traceback |\s{0,20}\d{2,15}\s{1,12}\d{1,15}\s{1,12}(?:float|half|double|int)|"
@@ -238,6 +239,8 @@ def _split_messages(line: str, blank: LogLine, names: dict[str, str]) -> Iterato
         ranked = _RANKED.match(record) if named is None and ":rank" in record[:120] else None
         if ranked is not None:
             rank, host = ranked, ranked["host"].partition(".")[0]
+        if pid is None and "PID:" in record[:120] and (own := _ASCEND_PID.search(record[:120])) is not None:
+            pid = int(own["pid"])
         bare = _BARE_HEADER.search(record)
         text, level = (record[bare.end() :], bare["level"]) if bare else (record, None)
         yield blank._replace(

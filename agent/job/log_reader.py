@@ -157,6 +157,8 @@ class LogReader:
                 evidence.ranks.seen.add(line.rank)
                 evidence.ranks.torch_files.setdefault(line.rank, file)
                 evidence.ranks.rank_files[line.rank].setdefault(file)
+                if line.pid is not None and line.host is None:
+                    evidence.ranks.pids.setdefault((file, line.pid), line.rank)
             for reader in kind.readers:
                 reader(self._state, line)
             if kind.patterns and self._match(kind.patterns, place_in_stack(self._state, line)):

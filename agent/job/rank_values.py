@@ -15,27 +15,41 @@ _MOST_BLOCKS, _MOST_RANKS = 2000, 20_000
 _NEAR = 4  # lines between a heading and its first value
 _MOST_CELLS = 24
 _RANK_LINE = lazy_pattern(
-    r"[\s>*|-]{0,12}(?:global |world )?[Rr]ank(?: ?[=:#] ?| )(?P<rank>\d{1,6})\b(?P<rest>[ ,:=|(].{1,200})$"
+    r"[\s>*|-]{0,12}(?:global |world )?[Rr]ank(?: ?[=:#] ?| {1,8})(?P<rank>\d{1,6})\b(?P<rest>[ ,:=|(].{1,200})$"
 )
 _HOST = lazy_pattern(
-    r"\b(?:[Nn]ode|[Hh]ost)(?:name)?\s{0,2}[=:]\s{0,2}(?P<host>(?=[\d.-]{0,62}[A-Za-z])[A-Za-z0-9][\w.-]{0,62})"
+    r"\b(?:[Nn]ode|[Hh]ost)(?:name)?(?:\s{0,2}[=:]\s{0,2}|\s{1,4}(?=\S{0,62}\d))(?P<host>(?=[\d.-]{0,62}[A-Za-z])[A-Za-z0-9][\w.-]{0,62})"
 )
 _VALUE = lazy_pattern(
     r"(?P<name>\b[A-Za-z][\w./ -]{0,30}?)?\s{0,2}[=:]\s{0,8}(?P<value>\d{1,9}(?:\.\d{1,9})?)\s?"
     r"(?P<unit>%|[A-Za-z/]{0,12})"
     r"(?=[\s,;|)]|$)"
 )
+_BARE_VALUE = lazy_pattern(
+    r"(?P<name>\b[A-Za-z][\w./-]{0,30})\s{1,8}(?P<value>\d{1,9}(?:\.\d{1,9})?)\s?"
+    r"(?P<unit>[mu]?s|[GM]i?B/s|Gbps|[GT]FLOP/?s?|MHz)(?=[\s,;|)]|$)"
+)
+# Columns of a table of times that have no unit
+_PHASE = lazy_pattern(
+    r"(?:data|load(?:er|ing)?|h2d|d2h|f(?:or)?wa?r?d|b(?:ack)?wa?r?d|fwd[_-]?bwd|opt(?:im(?:izer)?)?|step|iter(?:ation)?|"
+    r"all[_-]?reduce|all[_-]?gather|reduce[_-]?scatter|all[_-]?to[_-]?all|comm|sync|wait)"
+    r"(?:[_-]?(?:load(?:er|ing)?|wait|compute))?",
+    re.IGNORECASE,
+)
 _RANK_COLUMN = lazy_pattern(r"(?:global[ _]|world[ _])?rank(?:[ _](?:id|no|number))?", re.IGNORECASE)
 _HOST_COLUMN = lazy_pattern(r"(?:host|node)(?:[ _]?name)?", re.IGNORECASE)
 _RATE = lazy_pattern(
-    r"/s(?:ec)?\b|gbps|flops?\b|(?:\b|_)perf(?:ormance)?(?:\b|_)|throughput|bandwidth|\bbw\b|\w{3}bw\b", re.IGNORECASE
+    r"/s(?:ec)?\b|gbps|\bmhz\b|flops?\b|(?:\b|_)perf(?:ormance)?(?:\b|_)|throughput|bandwidth|\bbw\b|\w{3}bw\b",
+    re.IGNORECASE,
 )
-_TIME = lazy_pattern(r"\b(?:ms|us|s|secs?|seconds?)\b|time|latency|duration|timing", re.IGNORECASE)
+_TIME = lazy_pattern(r"(?:\b|_)(?:ms|us|s|secs?|seconds?)\b|time|latency|duration|timing", re.IGNORECASE)
 _READ = lazy_pattern(
-    rb"[^\n]{0,60}\b[Rr]ank(?: ?[=:#] ?| )\d{1,6}\b[^\n]{0,200}[=:]\s{0,8}\d|"
+    rb"[^\n]{0,60}\b[Rr]ank(?: ?[=:#] ?| {1,8})\d{1,6}\b[^\n]{0,200}(?:[=:]\s{0,8}\d|\d ?(?:[mu]?s|[GM]i?B/s|MHz)\b)|"
     rb"[^\n]{0,60}\[rank\d{1,6}\]:(?!\[)[^\n]{0,200}(?:/s|time|FLOP|throughput|latency)\w{0,8}['\" ]{0,2}[=:]\s{0,8}\d|"
     rb"\s{0,8}\|?\s{0,8}\d{1,6}\s{0,12}[|,][^\n]{0,300}\d|"
-    rb"\s{0,8}\|?\s{0,8}(?:global[ _]|world[ _])?[Rr]ank(?:[ _]\w{2,6})?\s{0,12}[|,]"
+    rb"\s{0,8}\|?\s{0,8}(?:global[ _]|world[ _])?[Rr]ank(?:[ _]\w{2,6})?\s{0,12}[|,]|"
+    rb"\s{0,8}(?:global_|world_)?[Rr]ank(?:\s{1,12}[A-Za-z][\w./()-]{0,30}){2,24}\s{0,12}$|"
+    rb"\s{0,8}\d{1,6}\s{1,12}\S{1,64}(?:\s{1,12}\d[\d.]{0,15}){1,24}\s{0,12}$"
 )
 
 
@@ -63,7 +77,7 @@ class RankValues:
         self._open: dict[str, RankBlock] = {}
         self._file, self._heading, self._heading_line = -1, "", 0
         self._columns: list[str] = []
-        self._separator = ""
+        self._separator: str | None = None  # spaces
 
     def note_heading(self, text: str, file: int, line: int) -> None:
         """A line that ends with a colon."""
@@ -84,12 +98,15 @@ class RankValues:
             rank, text = (int(match["rank"]), match["rest"]) if match else (writer or 0, text)
             host = _HOST.search(text)
             rest = _HOST.sub("", text, count=1)
-            for value in list(_VALUE.finditer(rest))[:_MOST_CELLS]:
+            found = [*_VALUE.finditer(rest)] or [*_BARE_VALUE.finditer(rest)]
+            for value in found[:_MOST_CELLS]:
                 name = (value["name"] or "").strip()
                 self._add(name, value["unit"], rank, float(value["value"]), host and host["host"], line)
             return
-        separator = "|" if "|" in text else ","
+        separator = next((sign for sign in "|," if sign in text), None)
         cells = [cell.strip(" \t*`") for cell in text.strip(" \t|\r\n").split(separator)]
+        if not cells:
+            return
         if _RANK_COLUMN.fullmatch(cells[0]):
             self._columns, self._separator = cells[: _MOST_CELLS + 1], separator
             self._open.clear()
@@ -97,7 +114,7 @@ class RankValues:
             self._read_row(cells, line)
 
     def _read_row(self, cells: list[str], line: int) -> None:
-        if len(cells) < len(self._columns):
+        if len(cells) < len(self._columns) or (self._separator is None and len(cells) > len(self._columns)):
             return
         row = list(zip(self._columns, cells, strict=False))
         host = next((cell for name, cell in row if _HOST_COLUMN.fullmatch(name)), None)
@@ -114,7 +131,8 @@ class RankValues:
             title = ": ".join(filter(None, (heading, name)))
             words = f"{title} {unit}"
             is_rate = _RATE.search(words) is not None
-            if not title or not (is_rate or _TIME.search(words)) or len(self.blocks) >= _MOST_BLOCKS:
+            is_time = _TIME.search(words) is not None or (bool(self._columns) and _is_phase(name))
+            if not title or not (is_rate or is_time) or len(self.blocks) >= _MOST_BLOCKS:
                 return
             block = self._open[name] = RankBlock(self._file, title, unit, is_rate)
             self.blocks.append(block)
@@ -122,6 +140,10 @@ class RankValues:
             block.values[rank] = RankValue(value, line)
             if host:
                 block.hosts[rank] = host.partition(".")[0]
+
+
+def _is_phase(name: str) -> bool:
+    return _PHASE.fullmatch(name) is not None
 
 
 def lists_rank(raw: bytes) -> bool:

@@ -80,6 +80,7 @@ class RankMap:
         self.rank_files: dict[int, dict[int, None]] = defaultdict(dict)  # rank of a whole job: files that have it
         self.file_hosts: dict[int, dict[str, None]] = defaultdict(dict)
         self.world = 0
+        self.pids: dict[tuple[int, int], int] = {}  # file and process: its rank, where no line has the host
         self.device_addresses: dict[str, int] = {}  # of NPUs, to ranks
         self._nics: dict[int, dict[int, None]] = defaultdict(dict)
         self._by_rank: dict[int, Process] | None = None  # kept once all files are read, as the next two

@@ -53,6 +53,7 @@ _STARTING = ("INIT", "ARMED")  # which a subnet manager alone ends
 _NUMBER = r"(?a)\d+"
 _READS = 2  # commands that read counters again
 _HALVES = "halves"  # the cause of a note of ports in two halves
+_HEX = frozenset("0123456789abcdef")
 _SHOWN = 8  # lines of evidence
 COUNTED_BY_ROCE = ("np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "roce_adp_retrans")  # not 0
 _PAIR = 2  # ports of a card
@@ -117,9 +118,20 @@ def _has_odd_rate(ports: Sequence[Port]) -> bool:
 
 
 def _has_odd_state(ports: Sequence[Port]) -> bool:
-    """Whether few of several ports of which nothing but the state is shown are down."""
-    bare = [port.state for port in ports if port.phys_state is None and port.link_layer is None and not port.netdevs]
+    """Whether few of several ports of which nothing but the state is shown, or the physical one, are down."""
+    bare = [
+        port.state or _state_of_link(port)
+        for port in ports
+        if None in (port.phys_state, port.state) and port.link_layer is None and not port.netdevs
+    ]
     return len(bare) >= _ENOUGH and 0 < bare.count("DOWN") <= len(bare) * _FEW
+
+
+def _state_of_link(port: Port) -> str | None:
+    """What the physical state of a port leaves open or rules out."""
+    if port.phys_state is None:
+        return None
+    return "ACTIVE" if port.phys_state.lower() == "linkup" else "DOWN"
 
 
 def _may_have_rdma(netdev: Netdev) -> bool:
@@ -188,15 +200,17 @@ def _assume_layer(port: Port, alone: bool, trains: bool, states: Mapping[str, st
     """A port whose network interface is not named as those of InfiniBand are carries Ethernet, and is in the state of
     its interface. One with an IPv4 address among its GIDs is active: the address goes when its interface is down; so is
     one of which GIDs are all that is shown: they were saved because of what they lack; and one of which a
-    rate is shown: those without a link have none.
+    rate is shown: those without a link have none, as a physical state shows, too.
     `alone`: the only port of the source; without an interface its output is cut, or older than RoCE. `trains`: a port
     of the source is in a physical state that InfiniBand alone reports. `states`: of ports, by their interfaces."""
     if port.link_layer == "Ethernet" and port.state is None and port.gids and not any(map(states.get, port.netdevs)):
         return replace(port, state="ACTIVE")
-    if port.state is None and port.rate_gbit_s:
-        port = replace(port, state="ACTIVE")
+    if port.state is None:
+        port = replace(port, state=_state_of_link(port) or ("ACTIVE" if port.rate_gbit_s else None))
     if port.link_layer is not None or not (port.netdevs or alone or trains):
         return port
+    if port.hw_counters and port.state is None and not port.netdevs and port.lid is None:
+        return port  # its counters alone: those of RDMA are the same on both
     if not port.netdevs and any(port.hw_counters.get(name) for name in COUNTED_BY_ROCE):
         return replace(port, link_layer="Ethernet")
     if not port.netdevs and port.state == "ACTIVE" and 0 in (port.lid, port.sm_lid):
@@ -252,7 +266,9 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
     if not open_reasons:
         return
     again = [answer for answer in rule.check(assumed) if isinstance(answer, Pass | Fail)]
-    if _is_arrangement(rule, again):
+    is_arranged = _is_arrangement(rule, again)
+    is_one_narrow = is_arranged and _is_one_narrow(assumed, rule, again)
+    if is_arranged and not is_one_narrow:
         yield from _tell_arrangement(rule, again, open_reasons)
         return
     if down := _find_all_down(assumed, rule, again):
@@ -273,13 +289,17 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         if (assumes_nics and rule.name not in _OF_MODULES and not is_odd_one) or _is_setting_of_all(
             assumed, rule, fault
         ):
-            note = replace(fault, severity="info", confidence="low", depends_on=why)
-            note = replace(note, parts=tuple(replace(part, severity="info") for part in note.parts))
+            note = lower_to_note(replace(fault, confidence="low", depends_on=why))
             yield of_interface(note) if assumes_nics else note
         elif _is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault):
             low = replace(fault, confidence="low", depends_on=why)
             low = of_interface(low) if assumes_nics else low
-            may_be_meant = _is_beside_rails(assumed, rule, fault, again) or _is_only_port(assumed, rule, fault)
+            may_be_meant = (
+                is_one_narrow
+                or _is_beside_rails(assumed, rule, fault, again)
+                or _is_only_port(assumed, rule, fault)
+                or _is_second_of_card(assumed, fault)
+            )
             yield replace(low, severity="info") if may_be_meant else low
 
 
@@ -332,6 +352,11 @@ def _is_of_nic(assumed: RuleContext, subject: str) -> bool:
     return kind in ("port", "netdev") or name in assumed.nics
 
 
+def lower_to_note(fault: Fail) -> Fail:
+    """The finding as a note, with each of its parts."""
+    return replace(fault, severity="info", parts=tuple(replace(part, severity="info") for part in fault.parts))
+
+
 def of_interface(fault: Fail) -> Fail:
     """The finding without what is assumed: the interface is its subject, and neither its global pause nor a
     file of an RDMA device was read."""
@@ -369,6 +394,34 @@ def _is_arrangement(rule: Rule, answers: Sequence[Pass | Fail]) -> bool:
         return False
     changes = sum(a != b for a, b in pairwise(wrong))
     return rule.name in _CHOSEN or (len(wrong) >= _ENOUGH and changes in (1, len(wrong) - 1))
+
+
+def _is_one_narrow(assumed: RuleContext, rule: Rule, answers: Sequence[Pass | Fail]) -> bool:
+    """Whether one port alone has fewer lanes than the others, which have as many as each other: no speed that a switch
+    chooses, but a cable that is split, or lanes that are lost."""
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    if rule.name != "ib-rate-degraded" or len(faults) != 1:
+        return False
+    ports = [(f"{nic.id}/{port.port}", port) for nic in assumed.rails for port in nic.ports if port.rate_gbit_s]
+    own = {port.width for place, port in ports if place in faults[0].ids}
+    others = {port.width for place, port in ports if place not in faults[0].ids}
+    return len(own) == len(others) == 1 and not (own | others) & {None} and own != others
+
+
+def _is_second_of_card(assumed: RuleContext, fault: Fail) -> bool:
+    """Whether a port is switched off whose GUID is the next to that of an active port: both are of one card, and many
+    leave one of the two without a cable."""
+    ports = [(f"{nic.id}/{port.port}", port) for nic in assumed.topology.nics for port in nic.ports]
+    own = [port for place, port in ports if place in fault.ids and port.phys_state == "Disabled"]
+    active = {guid for _, port in ports if port.state == "ACTIVE" and (guid := _read_guid(port)) is not None}
+    guids = [_read_guid(port) for port in own]
+    return bool(guids) and all(guid is not None and {guid - 1, guid + 1} & active for guid in guids)
+
+
+def _read_guid(port: Port) -> int | None:
+    """The GUID of a port as a number, of its first GID where no output has it by itself."""
+    digits = (port.port_guid or next((gid.gid for gid in port.gids), "")).removeprefix("0x").replace(":", "")[-16:]
+    return int(digits, 16) if len(digits) == 16 and all(digit in _HEX for digit in digits.lower()) else None
 
 
 def _find_all_down(assumed: RuleContext, rule: Rule, answers: Sequence[Pass | Fail]) -> list[Fail]:

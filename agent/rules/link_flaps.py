@@ -27,6 +27,9 @@ from agent.rules.rule import Fail, NotApplicable, Result, Unknown
 from agent.rules.wording import count_of
 
 _HALF_DAY = 12 * 3600.0
+_LINK = ("link_down", "link_up")
+_EXCERPT = 20  # events that someone chose
+_LOST = "It carries nothing until the link is up again: jobs over it end after their retries."
 _OUTAGE = "outage"  # cause of an info: one outage, and a long one
 # What someone changed and what takes the link down while it is changed
 _BOUNCING = frozenset({"mtu", "pfc", "fec", "firmware", "trust", "dcbx", "pause_rx", "pause_tx"})
@@ -168,11 +171,13 @@ def judge_unlisted(context: RuleContext, limits: FlapLimits, impact: str) -> Ite
         count = sum(event.count for event in downs)
         times = (_log_seconds(time) for event in downs for time in event.times)
         most, span = _count_together(sorted(at for at in times if at is not None and at > started + SETTLE_SECONDS))
-        limit = context.threshold(limits.half_day)
+        limit, severity, impact_of_it = context.threshold(limits.half_day), "warning", impact
         if most >= limit:
             summary = f"went down {most:d} times within {format_seconds(span)}, by the log"
         elif not any(event.times for event in downs) and count > limit:  # a start has two, and a change of the MTU one
             summary = f"went down {count} times, by lines without a date"
+        elif _stayed_down(context, pci):
+            summary, severity, impact_of_it = "went down, and no later line shows it up again", "info", _LOST
         else:
             continue
         about = about_function(context, pci)
@@ -181,13 +186,28 @@ def judge_unlisted(context: RuleContext, limits: FlapLimits, impact: str) -> Ite
             label=name or about.label,
             summary=summary,
             impact="What this means here depends on when it was, on what was done then, and on what the port is for. "
-            f"If GPU jobs use it: {impact[:1].lower()}{impact[1:]}",
+            f"If GPU jobs use it: {impact_of_it[:1].lower()}{impact_of_it[1:]}",
             evidence=_log_evidence(context, pci),
-            severity="warning",
+            severity=severity,
             confidence="low",
             situation="log",
             values=(("INTERFACE", name),) if name else (),
         )
+
+
+def _stayed_down(context: RuleContext, pci: str) -> bool:
+    """Whether the last line about the link of a device, in an excerpt of a log, is that it went down. A whole log has
+    the ports, too, that no one uses."""
+    software = context.software
+    rows = [event for event in context.events if event.kind in _LINK and event.subject == pci]
+    if software.kernel_log_whole or sum(event.count for event in context.events) > _EXCERPT:
+        return False
+    if all(event.kind == "link_down" for event in rows):
+        return not any(is_of_start(time) for event in rows for time in event.times)
+    dated = [(at, event.kind) for event in rows for time in event.times if (at := _log_seconds(time)) is not None]
+    return max(dated, default=(0.0, ""))[1] == "link_down" and not any(
+        event.kind == _LINK[1] and not event.times for event in rows
+    )
 
 
 def _count_together(seconds: Sequence[float]) -> tuple[int, float]:

@@ -11,7 +11,7 @@ more than people wait: a limit for a minute is reached by sixty times as many.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -21,7 +21,14 @@ from agent.model.nic import Nic, Port
 from agent.model.report import CountersWindow
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import HOUR, SINCE_CLEARED, format_seconds
-from agent.rules.fragments import ASSUMED_TYPES, COUNTED_BY_ROCE, NO_SAMPLE, assume_rdma_device, of_interface
+from agent.rules.fragments import (
+    ASSUMED_TYPES,
+    COUNTED_BY_ROCE,
+    NO_SAMPLE,
+    assume_rdma_device,
+    lower_to_note,
+    of_interface,
+)
 from agent.rules.rule import Fail, Result, Rule, Unknown
 
 _FRAMES = (
@@ -78,6 +85,8 @@ FLOORS: Mapping[str, Floor] = {
     "tx_pause_storm_warning_events": Floor(100),
     "outbound_pci_buffer_overflow": Floor(1000),
 }
+_LARGE = 100  # times its floor
+_ORDER = ("packet_seq_err",)
 _GROWN = "between two outputs of the source"
 _PEERS, _TIMES = 3, 10  # others of the source, and how far beyond the worst of them
 _LEAST = 10  # however few its peers have
@@ -85,10 +94,12 @@ _NO_NUMBER = frozenset({(1 << 32) - 1, (1 << 64) - 1})
 
 
 class CountedMachine(NamedTuple):
-    """A machine without a second sample, and the same as if one with other counters had been taken."""
+    """A machine without a second sample, and the same as if one with other counters had been taken. `is_note`: by
+    large values, beside which nothing shows how large."""
 
     waiting: RuleContext
     counted: RuleContext
+    is_note: bool = False
 
 
 def list_counted_machines(assumed: RuleContext) -> list[CountedMachine]:
@@ -105,6 +116,12 @@ def list_counted_machines(assumed: RuleContext) -> list[CountedMachine]:
         machines.append(_build_machine(assumed, replace(grown, seconds=grown.seconds or HOUR), began))
     subjects = dict(_list_counters(assumed))
     compared = {subject for subject in subjects if window and "*" not in window.not_compared.get(subject, {"*": ""})}
+    unnamed = {
+        f"{PORT}:{nic.id}/{port.port}"
+        for nic in assumed.topology.nics
+        for port in nic.ports
+        if port.link_layer is None and _find_layer(port) != "Ethernet"
+    }
     moved: dict[str, dict[str, int]] = {}
     gaps: dict[str, dict[str, str]] = {}
     for subject, counters in subjects.items():
@@ -112,12 +129,40 @@ def list_counted_machines(assumed: RuleContext) -> list[CountedMachine]:
         if evidence and not (grown and subject in compared):
             moved[subject] = evidence | {name: counters[name] for name in _RDMA if name in counters}
         gaps[subject] = {name: str(why) for name in counters if name not in FLOORS and name not in _RDMA}
+    if large := {subject: found for subject in subjects if (found := _find_large(subject, subjects, moved, unnamed))}:
+        window = CountersWindow(moved=large, not_compared=gaps)
+        machines.append(_build_machine(assumed, window, SINCE_CLEARED, "Ethernet")._replace(is_note=True))
     if moved:
         machines.append(_build_machine(assumed, CountersWindow(moved=moved, not_compared=gaps), SINCE_CLEARED))
     return machines
 
 
-def _build_machine(assumed: RuleContext, window: CountersWindow, began: str) -> CountedMachine:
+def _find_large(
+    subject: str,
+    subjects: Mapping[str, Mapping[str, int]],
+    moved: Mapping[str, Mapping[str, int]],
+    unnamed: Collection[str],
+) -> dict[str, int]:
+    """Counters that are worth a note: far above their floor, where the source does not count their traffic; packets
+    out of order of a port that may be InfiniBand or not. On InfiniBand these come with adaptive routing."""
+    counters, evidence = subjects[subject], moved.get(subject, {})
+    return {
+        name: value
+        for name, value in counters.items()
+        if (floor := FLOORS.get(name)) is not None and value not in _NO_NUMBER
+        if (subject in unnamed and name in _ORDER and name in evidence)
+        or (
+            floor.only_of_traffic
+            and floor.least > 1
+            and value >= _LARGE * floor.least
+            and not any(counters.get(one) for one in floor.traffic)
+        )
+    }
+
+
+def _build_machine(
+    assumed: RuleContext, window: CountersWindow, began: str, layer: str | None = None
+) -> CountedMachine:
     moved = window.moved
     named = {name for nic in assumed.topology.nics for port in nic.ports for name in port.netdevs}
     ports = [
@@ -125,20 +170,20 @@ def _build_machine(assumed: RuleContext, window: CountersWindow, began: str) -> 
         for netdev in assumed.topology.netdevs
         if f"{NETDEV}:{netdev.id}" in moved and netdev.label not in named and not (netdev.bond or netdev.vlan)
     ]
-    nics = [_assume_in_use(nic, moved) for nic in assumed.topology.nics]
+    nics = [_assume_in_use(nic, moved, layer) for nic in assumed.topology.nics]
     waiting = replace(
         assumed,
         topology=replace(assumed.topology, nics=[*nics, *ports]),
-        accelerator_nics=tuple(_assume_in_use(nic, moved) for nic in assumed.accelerator_nics),
+        accelerator_nics=tuple(_assume_in_use(nic, moved, layer) for nic in assumed.accelerator_nics),
         window=None,
     )
     return CountedMachine(waiting, replace(waiting, window=window, assumed_window=began))
 
 
-def _assume_in_use(nic: Nic, moved: Mapping[str, Mapping[str, int]]) -> Nic:
+def _assume_in_use(nic: Nic, moved: Mapping[str, Mapping[str, int]], layer: str | None) -> Nic:
     """The NIC with its ports that counted errors in use, where no output shows their state."""
     ports = [
-        replace(port, state=port.state or "ACTIVE", link_layer=port.link_layer or _find_layer(port))
+        replace(port, state=port.state or "ACTIVE", link_layer=port.link_layer or layer or _find_layer(port))
         if f"{PORT}:{nic.id}/{port.port}" in moved
         else port
         for port in nic.ports
@@ -191,6 +236,7 @@ def find_since_cleared(machine: CountedMachine, rule: Rule, answers: Sequence[Re
                 if machine.counted.assumed_window == SINCE_CLEARED
                 else replace(fault, confidence="medium" if fault.confidence == "high" else fault.confidence)
             )
+            low = lower_to_note(low) if machine.is_note else low
             yield of_interface(low) if _is_assumed(machine, fault.subject) else low
 
 

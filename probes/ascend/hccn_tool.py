@@ -18,7 +18,10 @@ from probes.text import ParseError, lazy_pattern
 MOST_NPUS = 64
 _LINES = 20_000
 _COMMAND = lazy_pattern(r"[^\n]{0,80}?\bhccn_tool +(?:-g +)?-i +(\d{1,2}|\"?\$\{?\w{1,8}\}?\"?) +-([a-z_]{2,20})")
-_DEVICE = lazy_pattern(r"\[?dev_?id[: ]*(\d{1,2})\]?,? *")
+_DEVICE = lazy_pattern(  # of the tool, and of an `echo` before its line
+    r"(?:\[?dev_?id[: ]*(?P<id>\d{1,2})\]?,?"
+    r"|(?i:npu|dev(?:ice)?|card|chip)[ _#-]?(?P<label>\d{1,2}) ?(?:[:|]|[-=]>?)) *"
+)
 _ADDRESS = r"(\d{1,3}(?:\.\d{1,3}){3})"
 # Facts of a port: how each line begins, and how its value is read
 _FORMS: tuple[tuple[str, re.Pattern[str], Callable[[str], Any]], ...] = (
@@ -130,7 +133,7 @@ def parse_hccn(text: str, npu: int | None = None) -> list[PortOutput]:
             collector.begin(npu)
             continue
         if device := _DEVICE.match(line):
-            collector.begin(int(device[1]))
+            collector.begin(int(device["id"] or device["label"]))
             line = line[device.end() :]
         _take_line(collector, line)
     ports = [_port(number, values) for number, values in collector.values.items()]

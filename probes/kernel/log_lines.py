@@ -46,6 +46,10 @@ _SYSLOG = lazy_pattern(  # without the host: journalctl --no-hostname
     rf"{_DATE}(?:[A-Z]{{2,5}} )?(?:(?!kernel: )\S{{1,255}} )?"
     rf"(?P<tag>[^:\[ ]{{1,64}})(?:\[\d+\])?: (?:{_SECONDS} )?(?P<text>.*)"
 )
+_OF_RFC_5424 = lazy_pattern(  # a program, its process, the kind of the message and data about it behind the host
+    r"(?:<\d{1,3}>1 )?(?P<before>\d{4}-\d\d-\d\dT\S{8,24} \S{1,255} kernel) \S{1,12} \S{1,32} "
+    r"(?:-|\[[^\]\n]{0,200}\]) \ufeff?"
+)
 _OTHER_TAG = lazy_pattern(r"\S{1,255} [\w@./-]{1,64}\[\d+\]: ")
 _BARE = lazy_pattern(  # a time of a day is none that can be compared
     r"(?:\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? )?(?:[\w.-]{1,64} )?kernel: (?P<text>.*)"
@@ -329,6 +333,7 @@ def _line(raw: str, boot_time: int | None) -> Line | None:
         return Line(record["text"], at, _since_boot(at, seconds), int(record["sequence"]), seconds)
     if raw.startswith(" ") and "=" in raw and re.fullmatch(r" [A-Z]+=\S*", raw):
         return None  # a property of the record before
+    raw = _OF_RFC_5424.sub(r"\g<before>: ", raw, count=1) if " kernel " in raw else raw
     if printed := _PRINTED.match(raw):
         return (
             None if _OTHER_TAG.match(printed["text"]) and not printed["seconds"] else _parse_printed(printed, boot_time)

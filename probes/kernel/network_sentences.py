@@ -208,7 +208,8 @@ OTHER_NICS = (
         rf"(?:ena|efa) {BDF}(?: \S{{1,32}})?: The (?:ena )?device sent a completion but the driver didn't receive",
         "Linux ena/ena_com.c, efa/efa_com.c"),
     row(DRIVER, "queue-error", "irdma", "abnormal ae_id",
-        rf"(?:ice|i40e|idpf) {BDF} (?P<name>\S{{1,40}}): abnormal ae_id = 0x", "Linux irdma/hw.c"),
+        rf"(?:irdma|ice|i40e|idpf) {BDF} (?P<name>\S{{1,40}}): (?:ICRDMA: )?abnormal ae_id = 0x[0-9a-f]{{1,8}}"
+        r"(?: \((?P<what>AE_[A-Z_]{1,60})\))?", "Linux irdma/hw.c"),
     row("link_down", None, "ethernet", "NIC Link is", _OTHER_NICS + r" Down", "Linux bnxt/bnxt.c, ice/ice_main.c"),
     row("link_up", None, "ethernet", "NIC Link is", _OTHER_NICS + r" [Uu]p", "Linux bnxt/bnxt.c, ice/ice_main.c"),
 )  # fmt: skip

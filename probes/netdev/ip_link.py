@@ -45,6 +45,9 @@ _WORDS = lazy_pattern(r"\b(mtu|master|state|portname|id|mode|miimon) (\S{1,64})"
 _EGRESS = lazy_pattern(r"\begress-qos-map \{ ((?:[0-9]{1,10}:[0-7] ){1,16})\}")
 _STATISTICS = lazy_pattern(r"[ \t]{1,12}(RX|TX)( errors)?: {1,12}((?:[a-z]{2,12}[ \t]*){3,8})")
 _NUMBERS = lazy_pattern(r"[ \t]{1,40}\d{1,20}(?:[ \t]{1,40}\d{1,20}){2,7}[ \t]*")
+_SIZED = lazy_pattern(  # of a second command that chose name and MTU, by values that are hardly anything else
+    r"([^\s:@]{1,40}):?[ \t]{1,40}(?:mtu )?(1500|2044|4092|4200|9\d{3}|65520)[ \t]*"
+)
 _MOST_LINKS, _MOST_LINES = 10_000, 200_000
 
 
@@ -103,6 +106,10 @@ def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:
             layer = False
         elif links and links[-1].kind == "vlan" and (egress := _EGRESS.search(line)):
             links[-1] = links[-1]._replace(vlan_egress=",".join(egress[1].split()))
+        elif links and (sized := _SIZED.fullmatch(line)):
+            at = next((at for at, link in enumerate(links) if link.name == sized[1] and link.mtu is None), None)
+            if at is not None:
+                links[at] = links[at]._replace(mtu=int(sized[2]))
         elif links and " parentbus " in f" {line.strip()}":
             links[-1] = _with_parent(links[-1], line)
     if not links:

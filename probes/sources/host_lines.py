@@ -107,7 +107,7 @@ def find_hosts(text: str) -> list[str]:
     before = list(_mark_before(lines))
     filled = sum(bool(line.strip()) and not _PROMPT.match(line) for line in lines)
     hosts = below or (sorted({host for _, host, _ in before}) if len(before) == filled else [])
-    return hosts if len(hosts) > 1 and _are_alike(hosts) else []
+    return hosts if len(hosts) > 1 and _are_alike(hosts) and not any(map(_DEVICE.fullmatch, hosts)) else []
 
 
 def is_name_of_host(name: str) -> bool:

@@ -27,6 +27,7 @@ _STATE = lazy_pattern(r"(?i)\b(?:phys\w*[ _])?(?:state|status)\b|\blink[ _](?:de
 _ENDS = lazy_pattern(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
 _RANGE = lazy_pattern(r"(?P<before>[\w.-]{1,64})\[(?P<ranges>[\d,-]{1,160})\](?P<after>[\w.-]{0,64})")
 _NUMBERED = lazy_pattern(r"\d{1,2}: (?=[A-Za-z])")  # before the word of a state in sysfs: "4: ACTIVE"
+_KEY = lazy_pattern(r"(?<![\w.])([A-Za-z]\w{0,20})=(\d[\w./]{0,20})(?![\w=-])")
 _COUNTED = lazy_pattern(r"\bwc -l\b|\bgrep (?:-\w+ ){0,4}-\w*c\b")
 _COUNT = lazy_pattern(r"\d{1,5}")
 _COUNTED_BY = (
@@ -99,11 +100,21 @@ def _list_values(part: HostLines, command: str) -> Iterator[tuple[str, str]]:
     lines = [line for line in part.text.splitlines() if line.strip() and not _SHELL.match(line)]
     times: dict[str, int] = {}
     for at, line in enumerate(lines):
-        if len(line) < _LONGEST and (found := _read_line(line, command, at, len(lines))):
-            label, value = found
+        found = _read_line(line, command, at, len(lines)) if len(line) < _LONGEST else None
+        for label, value in _split_keys(*found) if found else ():
             times[label] = times.get(label, 0) + 1
             number = f" {times[label]}" if times[label] > 1 else ""
             yield f"{label}{number}", _NUMBERED.sub("", value)
+
+
+def _split_keys(label: str, value: str) -> list[tuple[str, str]]:
+    """A value, or each of its keys where it is a list of them.
+
+    >>> _split_keys("READ", "bw=1.9GiB/s (2GB/s), run=8msec")
+    [('READ bw', '1.9GiB/s'), ('READ run', '8msec')]
+    """
+    keys = _KEY.findall(value)
+    return [(f"{label} {key}", number) for key, number in keys] if _KEY.match(value) else [(label, value)]
 
 
 def _read_line(line: str, command: str, at: int, number: int) -> tuple[str, str] | None:

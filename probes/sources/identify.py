@@ -119,7 +119,8 @@ _KERNEL_LINE = (
     r"|(?:[^\n]{0,80}?\bNVRM: )?Xid \(|(?:kernel: )?NVRM: [A-Z]|NVRM:? (?:GPU\d{1,4} )?_?[a-z]\w{2,80}: "
     r"|[\w.-]{1,64}: kern: +\w+: \["
     rf"|[ \t]*(?:kernel: )?(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7](?: \S{{1,40}})?: "
-    r"|[ \t]{0,16}(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) (?:\S+ )?kernel: )"
+    r"|[ \t]{0,16}(?:<\d{1,3}>1 )?(?:\d{4}-\d\d-\d\dT\S+|[^\W\d]\w{2,11}\.? {1,2}\d{1,2} [\d:]{8}) (?:\S+ )?"
+    r"kernel(?:: | - \S{1,32} [-\[]))"
 )
 
 # A line that systemd, the journal or a service of a GPU node wrote, in one of their forms

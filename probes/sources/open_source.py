@@ -158,6 +158,8 @@ def _host(path: str, store: Files) -> Host | None:
             return CaptureHost(path, store, files)
         if FORMAT.encode() in store.read("/manifest.json", _FORMAT_BYTES):
             raise BadSource(f"{path}: is a capture without its folder of files")
+    elif "manifest.json" in store.listdir("/") and store.below("/files") is not None:
+        raise BadSource(f"{path}: is a capture whose manifest.json is no file that can be read")
     if is_directory(store, SOS_FOLDER):
         from probes.sources.sosreport import sos_host
 

@@ -136,7 +136,8 @@ OPENERS = (  # kind, the first line of such an output, whether each such line be
         r"\[ {0,8}\+?\d{1,9}\.\d{6}\] ?|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
         rf"|(?:kernel: )?(?:NVRM: |(?:{KERNEL_DRIVERS}) [0-9a-f]{{4,8}}:[0-9a-f]{{2}}:[0-9a-f]{{2}}\.[0-7]"
         r"(?: \S{1,40})?: )"
-        rf"|(?:{_DATE}\S{{0,16}}|\w{{3,12}}\.? {{1,2}}\d{{1,2}} [\d:]{{8}}) \S{{1,255}} kernel: "
+        rf"|(?:<\d{{1,3}}>1 )?(?:{_DATE}\S{{0,16}}|\w{{3,12}}\.? {{1,2}}\d{{1,2}} [\d:]{{8}}) \S{{1,255}} "
+        r"kernel(?::| - \S{1,32} -) "
         r"|kern +:\w+ *: |[\w.]{7,64}: kern: |[^\n]{1,80}?\bNVRM: Xid \()",
         False,
     ),
@@ -319,6 +320,7 @@ class _Open(NamedTuple):
     loop: tuple[str, tuple[str, ...]] | None = None  # its variable, and the values that the command states
     files: FileCommand | None = None
     waited: int | None = None
+    is_named: bool = False  # `echo` of the loop prints each value
 
 
 _WORD = lazy_pattern(r"\w")  # a line of a frame has none, and is above the first line of an output
@@ -390,6 +392,8 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
     names = [number for number, line in enumerate(bare) if line and (line in values or line in called)]
     if [bare[at] for at in names] not in (list(values), called):
         names = _find_labels(lines, values)
+    if part.is_named and not names and len(lines) == len(values) and all(map(_begins_with, lines, values)):
+        lines = [line[len(value) :].lstrip(" :") for line, value in zip(lines, values, strict=True)]
     label = next((line for line in lines if line.strip()), "").partition(":")[0]
     starts = names
     starts = starts or [number for number, line in enumerate(lines) if line.partition(":")[0] == label]
@@ -414,6 +418,11 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
 def _substitute(word: str, variable: str, value: str) -> str:
     """A word of a command with a value of its loop."""
     return re.sub(rf"\"?\$(?:{variable}\b|\{{{variable}\}})\"?", lambda _: value, word)
+
+
+def _begins_with(line: str, value: str) -> bool:
+    """Whether a line is the value of a loop, and more."""
+    return line.startswith(value) and line[len(value) : len(value) + 1] in (" ", ":", "\t")
 
 
 def _find_labels(lines: list[str], values: tuple[str, ...]) -> list[int]:
@@ -510,6 +519,8 @@ def _of_command(number: int, match: re.Match[str], host: str | None) -> _Open:
         most_lines=most if not selected and "|" not in after else None,
         loop=(loop["variable"] if loop else _NO_VARIABLE, values) if values or loop else None,
         waited=int(match["wait"]) if match["wait"] else int(slept[1]) if slept and values else None,
+        is_named=loop is not None
+        and _ECHO.search(match["line"], loop.end(), match.start("tool") - match.start("line")) is not None,
     )
 
 
@@ -524,6 +535,7 @@ def _is_same_command(first: str, second: str) -> bool:
 
 _AROUND = " \t\r\n=-#*:"  # what people print around a name
 _LABEL = lazy_pattern(r"[^:]{0,40}:?\W{0,8}")
+_ECHO = lazy_pattern(r"\b(?:echo -n|printf)\b")
 _LOOP_VALUES = lazy_pattern(r"for[ \t]+(?P<variable>\w{1,20})[ \t]+in[ \t]+(?P<values>[^;\n]{1,300});")
 
 

@@ -123,6 +123,7 @@ _FAULTS = (
     "sentences_of_tools",
     "nvidia-smi_dmon",
     "nvidia-imex-ctl",
+    "ulimit",
 )  # each line stands for itself
 IN_PARTS = (
     LOG,

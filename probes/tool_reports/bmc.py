@@ -200,7 +200,7 @@ def list_sensor_states(text: str) -> list[ToolReport]:
 def _list_supplies(text: str) -> Iterator[ToolReport]:
     """Power supplies of `ipmitool sensor` that are there and have a fault, by the bits of their state.
 
-    >>> [report.detail for report in _list_supplies("PSU2 Status | 0x9 | discrete | 0x0900| na\n")]
+    >>> [report.detail for report in _list_supplies("PSU2 Status | 0x9 | discrete | 0x0900| na\\n")]
     [(('what', 'no input'),)]
     """
     for row in _SUPPLY.finditer(text):

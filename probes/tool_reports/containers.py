@@ -42,6 +42,9 @@ _JSON_CONDITION = lazy_pattern(  # of `kubectl get node -o json`, by itself; key
 _OF_DEVICES = lazy_pattern(
     r"gpu|nvlink|nvswitch|xid|infiniband|rdma|\bib[A-Z_]|npu|ascend|gaudi|neuron|\bnic", re.IGNORECASE
 )
+_OF_NODE = lazy_pattern(  # what the kubelet and the node problem detector state, of no device
+    r"(?:Disk|Memory|PID)Pressure|NetworkUnavailable|KernelDeadlock|ReadonlyFilesystem|Frequent\w{2,30}Restart"
+)
 _COLUMN = lazy_pattern(  # of jsonpath and custom-columns; dots of a resource's name are escaped
     r"\.metadata\.name|\.status\.(?P<kind>capacity|allocatable)\.(?P<resource>(?:[\w/-]|\\{1,2}\.){2,80})"
 )
@@ -194,6 +197,8 @@ def _read_condition(condition: re.Match[str]) -> list[ToolReport]:
         return [ToolReport("kube-not-ready", None, text, detail)] if status != "True" else []
     if _QUOTED.search(condition["rest"]):
         return []  # a line of the kernel's log, which is read as one
+    if _OF_NODE.fullmatch(kind):
+        return [ToolReport("kube-pressure", None, text, detail)] if status == "True" else []
     is_bad = status == ("False" if _GOOD.fullmatch(kind) else "True")
     if not is_bad or not _OF_DEVICES.search(f"{kind} {condition['rest']}"):
         return []

@@ -20,13 +20,13 @@ class ToolReport(NamedTuple):
     kind: str = "tool"  # ib_port: error counters of a port of an InfiniBand fabric
 
 
-def state_fault(code: str, subject: str | None, what: str, line: str | None = None) -> ToolReport:
+def state_fault(code: str, subject: str | None, what: str | None, line: str | None = None) -> ToolReport:
     """A fault with the words that state it. `line`: where they stand; else the part with these words.
 
     >>> state_fault("below-width", "n4", "x8, the others x16")[1:4]
     ('n4', 'n4: x8, the others x16', (('what', 'x8, the others x16'),))
     """
-    what = " ".join(what.split())
+    what = " ".join((what or "").split())
     text = " ".join(line.split()) if line is not None else f"{subject}: {what}" if subject else what
     return ToolReport(code, subject, text[:_LONGEST], (("what", what),) if what else ())
 

@@ -200,10 +200,22 @@ def _take_register_apart(line: str) -> _RegisterLine:
 
 
 def _add(labels: Labels, label: str, value: str) -> None:
-    if label in labels:
-        label = next(f"{label} #{n}" for n in range(2, _LIMIT_LABELS + 3) if f"{label} #{n}" not in labels)
+    if label in labels and len(labels) < _LIMIT_LABELS:
+        label = f"{label} #{_find_free(labels, label)}"
     if len(labels) < _LIMIT_LABELS:
         labels[label] = value
+
+
+def _find_free(labels: Labels, label: str) -> int:
+    """The next number of a label that came before: numbers follow each other, so that halving finds it."""
+    free = 2
+    while f"{label} #{free}" in labels:
+        free *= 2
+    taken = free // 2
+    while free - taken > 1:
+        middle = (free + taken) // 2
+        free, taken = (free, middle) if f"{label} #{middle}" in labels else (middle, taken)
+    return free
 
 
 def split_table(text: str) -> dict[str, Labels]:

@@ -31,7 +31,18 @@ _NODE = lazy_pattern(
 )
 _DOMAIN = lazy_pattern(r"Domain State: {0,4}(?P<state>[A-Z][A-Z_]{1,40}) *")
 _NO_SPARE = lazy_pattern(r"[ \t]{1,40}None[ \t]{1,40}: (?P<count>\d{1,5}) bank\(s\)[ \t]{0,8}")
-_OF_AMD = {"GFX_CLK": "pclk", "GFX_CLOCK": "pclk", "GFX%": "sm", "GFX_UTIL": "sm"}
+_OF_AMD = {
+    "GFX_CLK": "pclk",
+    "GFX_CLOCK": "pclk",
+    "GFX%": "sm",
+    "GFX_UTIL": "sm",
+    "GPU_T": "gtemp",
+    "GPU_TEMP": "gtemp",
+    "MEM_T": "mtemp",
+    "MEM_TEMP": "mtemp",
+}
+_OF_HEAT = (("GPU temp", "gtemp"), ("memory temp", "mtemp"))
+_HOT, _HOTTER = 80, 20  # °C; below it none is too hot, and the place in the air costs less
 _DIGITS = 9  # of the number of a GPU, of MHz
 _CELL = lazy_pattern(
     r"(?<!\S)(-?\d{1,12}(?:\.\d{1,6})?(?:/\d[\d.]{0,8})?|N/A)(?: ?(?:W|°?C|MHz|%|[KMGT]i?B(?:/s)?|Mb/s))?(?!\S)"
@@ -108,7 +119,11 @@ def list_slow_clocks(text: str) -> list[ToolReport]:
         clock = row.get("clocks.current.sm") or row.get("clocks.sm") or row.get("clocks.current.graphics") or "-"
         use, index = row.get("utilization.gpu", "-"), row.get("index", "")
         if index.isdecimal() and len(index) <= _DIGITS:
-            sample = {"sm": use.partition(" ")[0][:_DIGITS], "pclk": clock.partition(" ")[0][:_DIGITS]}
+            heat = {
+                name: row.get(f"temperature.{of}", "-")[:_DIGITS]
+                for name, of in (("gtemp", "gpu"), ("mtemp", "memory"))
+            }
+            sample = {"sm": use.partition(" ")[0][:_DIGITS], "pclk": clock.partition(" ")[0][:_DIGITS], **heat}
             samples.setdefault(int(index), []).append(sample)
     if not samples:
         raise ParseError("no clock of a GPU")
@@ -136,18 +151,33 @@ def list_slow_amd(text: str) -> list[ToolReport]:
 
 
 def _list_slow(samples: Mapping[int, Sequence[Mapping[str, str]]], maker: str = "NVIDIA") -> Iterator[ToolReport]:
-    """GPUs whose clock is far below that of the others while all of them are busy."""
-    busy = {
-        gpu: find_median(clocks)
-        for gpu, rows in samples.items()
-        if (clocks := [int(row["pclk"]) for row in rows if _is_busy(row) and row.get("pclk", "-").isdecimal()])
-    }
+    """GPUs whose clock is far below that of the others while all of them are busy, and those far hotter."""
+    busy = _list_busy(samples, "pclk")
     usual = find_median(busy.values()) if len(busy) >= _FEWEST_GPUS else 0
     for gpu, clock in sorted(busy.items()):
         if clock < usual * _SLOW:
             what = f"{clock:.0f} MHz, the others {usual:.0f} MHz"
             code = "dmon-slow" if maker == "NVIDIA" else "amd-slow"
             yield state_fault(code, f"{maker} {gpu}", what, f"clock of GPU {gpu}: {what}")
+    hot: dict[int, list[str]] = {}
+    for name, column in _OF_HEAT:
+        busy = _list_busy(samples, column)
+        gpus = sorted(busy) if len(busy) >= _FEWEST_GPUS else []
+        usual = find_median(busy.values()) if gpus else 0
+        far = [gpu for gpu in gpus if busy[gpu] >= max(_HOT, usual + _HOTTER)]
+        for gpu in far if len(far) * _FEWEST_GPUS <= len(gpus) else ():
+            hot.setdefault(gpu, []).append(f"{name} {busy[gpu]:.0f} °C, the others {usual:.0f} °C")
+    for gpu, stated in sorted(hot.items()):
+        yield state_fault("value-odd", f"{maker} {gpu}", f"GPU {gpu}: {'; '.join(stated)}", "; ".join(stated))
+
+
+def _list_busy(samples: Mapping[int, Sequence[Mapping[str, str]]], column: str) -> dict[int, float]:
+    """Of each GPU that is busy the median of a column."""
+    return {
+        gpu: find_median(values)
+        for gpu, rows in samples.items()
+        if (values := [int(row[column]) for row in rows if _is_busy(row) and row.get(column, "-").isdecimal()])
+    }
 
 
 def _is_busy(row: Mapping[str, str]) -> bool:

@@ -708,6 +708,12 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: read(data.decode("utf-8", "replace"), str.isspace),
     ),
     Reader(
+        "probes.sources.margins:cut_margin",
+        seeds.texts("x.log:1:CA 'a'\nx.log:2:\tPort 1:\nx.log:3:\n", "\u2502 a\n\u2502 b\n\u2502 c\n"),
+        (),
+        lambda read: lambda data: read(data.decode("utf-8", "replace"), lambda lines: len(lines) > 1),
+    ),
+    Reader(
         "probes.sources.unwrap:unwrap",
         seeds.texts("  1 | CA 'a'\n  2 | x\n> y\n", "1:$ lsmod\n2:x\n"),
         (),
@@ -901,6 +907,7 @@ NOT_READERS = {
     "probes.tool_reports.tables.entries.shape": "the name of a row that was read",
     "probes.tool_reports.tables.quantities.find_quantity": "the heading of a column that was read",
     "probes.tool_reports.tables.quantities.is_by_use": "the same",
+    "probes.tool_reports.tables.quantities.is_place": "the same",
     "probes.tool_reports.tables.quantities.is_less": "the same",
     "probes.tool_reports.tables.quantities.is_sweep": "the same",
     "probes.tool_reports.tables.forms.cut": "a line of a table; read_tables cuts with it",

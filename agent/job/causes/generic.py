@@ -36,8 +36,7 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
         if candidate.nic and first.groups.get("port", "").isdecimal():
             candidate.port = int(first.groups["port"])
         candidate.ranks |= {int(task): None for event in rows if (task := event.groups.get("task", "")).isdecimal()}
-        if "how" in first.groups:
-            candidate.facts["how"] = first.groups["how"]
+        candidate.facts |= {name: first.groups[name] for name in ("how", "kind") if name in first.groups}
         named_hosts = {name: None for event in rows if (name := event.groups.get("hosts"))}
         written = {event.line.host for event in rows}
         candidate.hosts = {name: None for name in candidate.hosts if name in written or not named_hosts} | named_hosts

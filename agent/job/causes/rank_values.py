@@ -14,11 +14,15 @@ from probes.text import find_median, lazy_pattern
 _LEAST_RANKS, _MANY_RANKS = 4, 8
 _RATE_BELOW, _TIME_ABOVE = 0.8, 1.25  # of the median of all
 _CLEAR = 2.0  # times the spread of the others
+_WAITS_LESS = 0.5  # of what every other rank waits
+_NOTICED = 0.1  # of all times of a row
 _SHARE = 4  # at most one rank in so many
 _TRANSFERS = lazy_pattern(
     r"all.?reduce|all.?gather|reduce.?scatter|all.?to.?all|broadcast|dispatch|combine|send|recv|p2p|comm|nccl|network|busbw|algbw|rdma|\bib\b",
     re.IGNORECASE,
 )
+_STEP = lazy_pattern(r"\b(?:step|iter\w{0,8}|epoch|batch) ?\d{1,9} ", re.IGNORECASE)
+_LOADS = lazy_pattern(r"\bdata|load", re.IGNORECASE)
 _WAITS = lazy_pattern(r"wait|barrier|idle|bubble|sync", re.IGNORECASE)
 
 
@@ -26,19 +30,55 @@ def find_slow_ranks(evidence: Evidence) -> Iterator[PossibleCause]:
     """Ranks that are outliers in most blocks of a quantity; one candidate per set of ranks."""
     blocks: dict[str, list[RankBlock]] = defaultdict(list)
     for block in evidence.rank_values.blocks:
-        blocks[block.name].append(block)
+        blocks[_STEP.sub("", block.name)].append(block)
     slow: dict[tuple[int, ...], list[RankBlock]] = defaultdict(list)
+    waits: list[RankBlock] = []
+    totals = _sum_rows(evidence.rank_values.blocks)
     for name, rows in blocks.items():
         if not rows[0].is_rate and (_TRANSFERS.search(name) or _WAITS.search(name)):
-            continue  # who comes last waits least
+            waits += rows  # who comes last waits least
+            continue
         judged = [row for row in rows if len(row.values) >= _LEAST_RANKS]
-        counts = Counter(rank for row in judged for rank in _find_outliers(row))
+        noticed = [row for row in judged if not _is_small(row, totals)]
+        counts = Counter(rank for row in noticed for rank in _find_outliers(row))
         ranks = tuple(sorted(rank for rank, count in counts.items() if 2 * count > len(judged)))
-        shown = next((row for row in reversed(judged) if ranks and set(ranks) <= set(_find_outliers(row))), None)
+        shown = next((row for row in reversed(noticed) if ranks and set(ranks) <= set(_find_outliers(row))), None)
         if shown is not None:
             slow[ranks].append(shown)
     for ranks, rows in slow.items():
-        yield _describe(evidence, ranks, rows, len(blocks) > len(rows))
+        candidate = _describe(evidence, ranks, rows, len(blocks) > len(rows))
+        if waited := next((row for row in waits if _is_waited_for(row, ranks)), None):
+            candidate.confidence = "medium"
+            candidate.summary += f"; they wait for it: {_compare(waited, ranks)}"
+        yield candidate
+
+
+def _is_waited_for(block: RankBlock, ranks: tuple[int, ...]) -> bool:
+    """Whether all others spend far longer in a transfer, or a wait, than these ranks."""
+    own = [row.value for rank, row in block.values.items() if rank in ranks]
+    others = [row.value for rank, row in block.values.items() if rank not in ranks]
+    return len(own) == len(ranks) and len(others) >= _LEAST_RANKS - 1 and max(own) < _WAITS_LESS * min(others)
+
+
+def _sum_rows(blocks: list[RankBlock]) -> dict[tuple[int, int, str], float]:
+    """The usual sum of the times that stand in one row, by its file, first line and unit."""
+    totals: dict[tuple[int, int, str], float] = defaultdict(float)
+    for block in blocks:
+        if not block.is_rate:
+            totals[_place(block)] += find_median(row.value for row in block.values.values())
+    return totals
+
+
+def _place(block: RankBlock) -> tuple[int, int, str]:
+    return block.file, min(row.line for row in block.values.values()), block.unit
+
+
+def _is_small(block: RankBlock, totals: dict[tuple[int, int, str], float]) -> bool:
+    """Whether the longest of these times is longer by no more than a small part of what a row takes."""
+    if block.is_rate:
+        return False
+    times = [row.value for row in block.values.values()]
+    return max(times) - find_median(times) < _NOTICED * totals[_place(block)]
 
 
 def _find_outliers(block: RankBlock) -> list[int]:
@@ -90,6 +130,8 @@ def _describe(evidence: Evidence, ranks: tuple[int, ...], rows: list[RankBlock],
             "clocks, throttling, power limit, PCIe width and Xids of its GPU: `fabricscope scan` on its host; its CPU "
             "binding and data loader"
         )
+    if any(_LOADS.search(row.name) for row in rows):
+        candidate.next.insert(0, "its data loader against the others': number of workers, CPU binding, storage")
     if not first.is_rate:
         candidate.next.append("whether it has other work than they have, as the first or last stage of a pipeline has")
     if transfers and has_others and len(transfers) == len(rows):

@@ -45,6 +45,7 @@ _DRIVERS_OF_JOBS = ("nvidia", "amdgpu", "habanalabs", "neuron", "mlx5_core")
 _OF_INTEL = "intel-"  # a GPU of that maker is a function of the PCI list alone
 _MISMATCH = "version mismatch"  # NVML's error 18, and nvidia-smi's sentence
 _OF_HOST = frozenset({*HOST_MEANINGS, *OF_THE_STACK})
+_LOCKUP, _OF_RCU = "cpu-lockup", "rcu"
 _PASSING = ("cpu-lockup", "drive-failed", "interrupt-lost", "out-of-memory", "machine-check", "bus-error")
 _LONG_AGO_SECONDS = 86_400.0
 _FIRMWARE_KINDS = ("mlx5", "nic_firmware")
@@ -187,11 +188,11 @@ def _fail(context: RuleContext, address: str, events: Sequence[Event]) -> Fail:
     for_guest = first.detail.get("driver") == "vfio-pci"  # someone gives it to a virtual machine
     depends = f"What it means depends on what the device is: `lspci -nn -s {address}`. If jobs use it: "
     details = _describe_details(first)
-    on_bus = address.count(":") == 2
+    on_bus, is_guest = address.count(":") == 2, bool(context.virtual_machine)
     about = about_gpu(gpu) if gpu else about_function(context, address) if on_bus else NODE
     who = "kernel log" if first.code in _OF_HOST else "driver"
     passed = first.code in _PASSING and all(_is_long_ago(context, event) for event in events)
-    severity = ("warning" if for_guest else "info") if anything else _find_severity(first, meaning, gpu, nic)
+    severity = ("warning" if for_guest else "info") if anything else _find_severity(first, meaning, gpu, nic, is_guest)
     more = f"{f' ({details})' if details else ''}{', long ago' if passed else ''}"
     return about.fail(
         label=device_label(context, address) if on_bus else address or "node",
@@ -220,12 +221,12 @@ def _is_long_ago(context: RuleContext, event: Event) -> bool:
     return context.why_bus_unread is None and seconds is not None and seconds > _LONG_AGO_SECONDS
 
 
-def _find_severity(event: Event, meaning: Meaning, gpu: Gpu | None, nic: Nic | None) -> str:
+def _find_severity(event: Event, meaning: Meaning, gpu: Gpu | None, nic: Nic | None, is_guest: bool) -> str:
     if event.code == "bar-unassigned" and gpu is None and nic is None:
         size = _SIZE.search(event.text)  # of a device that may be anything; so much memory has an accelerator
         return "warning" if size and int(size[1], 16) >= _LARGE else "info"
-    if _ON_PURPOSE in event.detail.get("holder", ""):
-        return "info"
+    if _ON_PURPOSE in event.detail.get("holder", "") or (is_guest and event.code == _LOCKUP and _OF_RCU in event.text):
+        return "info"  # a guest waits for its host when it is paused or moved
     if nic is not None:
         return severity_by_role(meaning.severity, nic) or "info"
     return meaning.severity

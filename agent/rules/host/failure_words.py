@@ -53,7 +53,7 @@ FAILURE_WORDS = {  # of several the first
     "link": FailureWords(
         "a link between devices failed",
         r"(?i:nvlink|\bxgmi|c2c|\bhccs|fabric|inband|\blinks?\b|\blanes?\b|\btraining\b(?! (?:job|step|script|run))|"
-        r"carrier|\bcables?\b|transceiver|optic|\bmodule \d|\bFEC\b|\bBER\b|CRC|symbol err|\bdown\b|"
+        r"carrier|\bcables?\b|transceiver|optic|\bmodule \d|\bFEC\b|\bBER\b|CRC|symbol err|\b[Pp]olling\b|\bdown\b|"
         r"loss of si|no (?:link|signal))",
         "What uses it fails, waits, or takes a slower way around it.",
     ),

@@ -83,6 +83,11 @@ SWITCH_MEANINGS = {
         "Dropped packets of RoCE are sent again, a whole window of them: jobs over this port are slower, or time out. "
         "What it means depends on when they were dropped, and in which class.", "drops", "low",
     ),
+    "switch-drops-most": ToolMeaning(
+        "info", "a switch drops packets of a port, few for its traffic and far more than of the others",
+        "RoCE needs none to be dropped. What it means depends on when they were dropped, and in which class.", "drops",
+        "low",
+    ),
     "switch-paused-alone": ToolMeaning(
         "info", "a port of a switch receives many pauses, and the others none",
         "What is plugged in there takes data too slowly, if it is not the only one that uses this class.",

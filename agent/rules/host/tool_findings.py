@@ -50,6 +50,7 @@ _SHORT = {  # beside another fault of the same port
     "switch-uncorrected": "FEC could not correct:",
     "switch-uncorrected-few": "FEC could not correct:",
     "switch-drops": "drops:",
+    "switch-drops-most": "drops:",
     "switch-errors": "damaged frames:",
     "switch-errors-few": "damaged frames:",
     "switch-errors-sent": "damaged frames sent:",

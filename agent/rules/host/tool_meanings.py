@@ -474,6 +474,15 @@ MEANINGS = {
         "node offers no GPU.", "pod", "low",
     ),
     "kube-condition": ToolMeaning("warning", "a health check of Kubernetes reports a fault", _FEWER, "node"),
+    "clock-free": ToolMeaning(
+        "info", "the clock of the system follows no server of time",
+        "Logs of several hosts do not compare, and certificates and tickets may be refused once it is minutes off.",
+        "clock", "low",
+    ),
+    "kube-pressure": ToolMeaning(
+        "warning", "Kubernetes reports that the node is short of a resource, or that its system has a fault",
+        "No pod starts on it, and the kubelet may end those that run.", "pressure",
+    ),
     "slurm-gpus": ToolMeaning(
         "error", "Slurm found fewer GPUs on the node than it is configured for",
         "No job starts on it. Either a GPU is missing, or gres.conf does not fit the node.", "slurm",

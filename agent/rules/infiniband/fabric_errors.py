@@ -35,6 +35,8 @@ _DAMAGED = (
     "link are slow, or end."
 )
 _FEW = 4  # one of so many links is no choice of the fabric's owner
+_DOWNS = read_limit("ib-fabric-errors.downs")
+_RESTARTS = "Restarts of the host count, too. If the link went down while jobs ran, they lost it each time."
 _RECEIVED, _MARKED, _DOWNED = "port_rcv_errors", "port_rcv_remote_physical_errors", "link_downed"
 
 
@@ -113,7 +115,11 @@ def _judge(context: RuleContext, event: Event) -> Fail | None:
     if over == [_RECEIVED] and 2 * counters.get(_MARKED, 0) >= counters[_RECEIVED]:
         return None  # damaged on a link further away, whose port has them unmarked
     if not over:
-        return None
+        downs, listed = counters.get(_DOWNED, 0), sum(other.kind == FABRIC_PORT for other in context.events)
+        if listed > _FEW or downs < context.threshold(_DOWNS):
+            return None  # in a list of a fabric many ports have some
+        often = f"down {_at_least(_DOWNED, downs)} times since the counters were reset"
+        return replace(_fail(event, often, "low"), severity="info", impact=_RESTARTS)
     rows = [f"{_at_least(name, counters[name])} {_WIRE[name][0]}" for name in over]
     if counters.get(_DOWNED):
         rows.append(f"down {_at_least(_DOWNED, counters[_DOWNED])} times")

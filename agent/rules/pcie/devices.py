@@ -144,7 +144,8 @@ def pcie_containment(context: RuleContext) -> Iterator[Result]:
             slots.append(fail_by_log(place, label, own, _LOST_SLOT, back))
     yield from (replace(slot, situation="log") for slot in slots)
     stuck = [event for event in context.events if _is_unrecovered(event) and event.detail.get("driver") in _DRIVERS]
-    if not worst:  # else they are a part of these
+    recorded = any(event.kind == "aer" and "(non-fatal)" in event.text.lower() for event in context.events)
+    if not worst and not recorded:  # else they are a part of these, or of an error after which the device goes on
         yield from report_log_alone(context, stuck, "a PCIe error was not recovered", _NOT_RECOVERED, "warning")
     if not worst and context.why_probe_failed("kernel_log") is None:
         yield NODE.passes()

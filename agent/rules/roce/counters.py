@@ -13,6 +13,7 @@ from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
     HOUR,
     MINUTE,
+    SINCE_CLEARED,
     CounterDelta,
     Counters,
     FailureText,
@@ -161,6 +162,7 @@ _GAPS = (
 )
 _RETRANS_WARN = read_limit("roce-rt-retrans.warning_ratio")
 _RETRANS_ERROR = read_limit("roce-rt-retrans.error_ratio")
+_RETRANS_MANY = read_limit("roce-rt-retrans.uncounted")
 _RETRANS_LEAST = read_limit("roce-rt-retrans.events")
 _PACKETS = read_limit("roce-rt-retrans.packets")
 _LOSSY_TIMES = read_limit("roce-rt-retrans.lossy_times")
@@ -236,6 +238,16 @@ def _judge_retrans_direction(
     if not count.total or (count.total < context.threshold(_RETRANS_LEAST) and not count.gap):
         return place.unknown(count.gap) if count.gap else place.passes()
     carried = rdma_packets(context, counters, received)
+    what, way = ("gaps in what it received", "received") if received else ("packets sent again", "sent")
+    if carried is None and context.assumed_window == SINCE_CLEARED and count.total >= context.threshold(_RETRANS_MANY):
+        return place.fail(
+            summary=f"{count.total} {what} {in_window(context)}; its packets are not counted here",
+            impact="Whether it is much depends on the packets that it carried; a lost last packet costs seconds.",
+            remedy=describe_loss(context, counters),
+            evidence=count.evidence,
+            severity="info",
+            confidence="low",
+        )
     if carried is None:
         return place.unknown("not-shown", detail=f"{count.total} retransmissions, but its RDMA packets are not counted")
     if carried < context.threshold(_PACKETS):
@@ -248,7 +260,6 @@ def _judge_retrans_direction(
         return place.unknown(count.gap) if count.gap else place.passes()
     grave = ratio >= context.threshold(_RETRANS_ERROR) * raised
     limit = context.threshold(_RETRANS_ERROR if grave else _RETRANS_WARN) * raised
-    what, way = ("gaps in what it received", "received") if received else ("packets sent again", "sent")
     return place.fail(
         summary=f"{count.total} {what} {in_window(context)}: {ratio:.1g} of {carried} packets {way}, limit {limit:.0e}",
         impact=f"{100 * ratio:.2g}% of its packets are followed by a resend; a lost last packet costs seconds.",

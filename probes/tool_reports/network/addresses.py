@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
+from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
@@ -18,7 +19,9 @@ _VIRTUAL = lazy_pattern(
 )
 _ROUTE = lazy_pattern(r"[ \t]*(?P<network>[0-9a-fA-F.:]{2,40}/\d{1,3}) dev (?P<name>\S{1,60})(?P<rest>.*)")
 _ANY_ROUTE = lazy_pattern(r"^[ \t]*(?:default|[0-9a-fA-F.:]{2,40}(?:/\d{1,3})?) (?:via|dev) \S", re.MULTILINE)
-_HEAD = lazy_pattern(r"\d{1,6}: (?P<name>[^\s:@]{1,60})(?:@\S{1,60})?: <(?P<flags>[A-Z0-9_,-]*)> .*")
+_HEAD = lazy_pattern(
+    r"\d{1,6}: (?P<name>[^\s:@]{1,60})(?:@\S{1,60})?: <(?P<flags>[A-Z0-9_,-]*)> (?:mtu (?P<mtu>\d{1,5}) )?.*"
+)
 _BRIEF = lazy_pattern(
     r"(?P<name>[^\s@]{1,60})(?:@\S{1,60})?[ \t]+UP[ \t]+(?P<addresses>[0-9a-f][0-9a-fA-F.:/ ]{6,400})"
 )
@@ -32,9 +35,18 @@ _SETTING = lazy_pattern(
     r"[ \t]*net\.ipv4\.conf\.(?P<name>[\w./@:-]{2,32}?)\.(?P<setting>arp_ignore|rp_filter)[ \t]*=[ \t]*(?P<value>\d)"
     r"[ \t\r]*"
 )
+_NUMBERS = lazy_pattern(r"\d{1,6}")
 _ALL = ("all", "default")
 _MOST_CHOSEN = 200  # lines: what `sysctl -a` prints is more
+_USUAL_MTU, _FEW = 1500, 4  # bytes, interfaces
 _MOST_HOSTS_BITS = 2  # of a link between two hosts
+
+
+class _Head(NamedTuple):
+    """What the first line of an interface has."""
+
+    flags: Sequence[str]
+    mtu: int
 
 
 def list_shared_networks(text: str) -> list[ToolReport]:
@@ -64,7 +76,7 @@ def list_link_faults(text: str) -> list[ToolReport]:
     [('vf-link-off', 'ib0', (('what', 'vf 1'),))]
     """
     name, is_up, is_closed = "", False, False
-    heads: dict[str, list[str]] = {}
+    heads: dict[str, _Head] = {}
     rows: list[tuple[str, str]] = []
     off: dict[str, list[str]] = {}
     closed: dict[str, int] = {}  # physical functions that are not up, and how many virtual ones they have
@@ -73,7 +85,7 @@ def list_link_faults(text: str) -> list[ToolReport]:
             flags = head["flags"].split(",")
             name, is_up = head["name"], "LOWER_UP" in flags and "SLAVE" not in flags
             is_closed = "UP" not in flags
-            heads.setdefault(name, flags)
+            heads.setdefault(name, _Head(flags, int(head["mtu"] or 0)))
         elif brief := _BRIEF.fullmatch(line.rstrip()):
             rows += [(address, brief["name"]) for address in brief["addresses"].split() if "/" in address]
         elif is_up and (address := _ADDRESS.fullmatch(line.rstrip())):
@@ -94,9 +106,12 @@ def list_link_faults(text: str) -> list[ToolReport]:
         state_fault("pf-off", one, f"{count} of them", f"{one}: not UP, {count} with link-state auto")
         for one, count in closed.items()
     ]
-    alone = [one for one in heads if not _VIRTUAL.match(one)]
-    if len(alone) == 1 and "NO-CARRIER" in heads[alone[0]]:  # that someone asked about; in a list many have no cable
-        reports.append(ToolReport("carrier-none", alone[0], f"{alone[0]}: {', '.join(heads[alone[0]])}"))
+    physical = {one: head for one, head in heads.items() if not _VIRTUAL.match(one)}
+    reports += [
+        ToolReport("carrier-none", one, f"{one}: {', '.join(head.flags)}")
+        for one, head in physical.items()
+        if "NO-CARRIER" in head.flags and (len(physical) == 1 or _is_odd(one, physical))
+    ]
     if not reports:
         raise ParseError("no network of two interfaces, and no virtual function that is kept down")
     return reports
@@ -139,6 +154,18 @@ def list_empty_tables(text: str) -> list[ToolReport]:
     if not _EMPTY.search(text):
         raise ParseError("no empty table of GIDs or devices")
     return [state_fault("gid-none", None, "the table of GIDs is empty", "n_gids_found=0")]
+
+
+def _is_odd(name: str, shown: Mapping[str, _Head]) -> bool:
+    """Whether it is the one of a few, named alike, that has no carrier, and has their large MTU: it was set up for data
+    as they were. In a longer list many have no cable."""
+    shape = _NUMBERS.sub("#", name)
+    others = [head for one, head in shown.items() if one != name and _NUMBERS.sub("#", one) == shape]
+    return (
+        0 < len(others) < _FEW
+        and shown[name].mtu > _USUAL_MTU
+        and all("LOWER_UP" in head.flags and head.mtu == shown[name].mtu for head in others)
+    )
 
 
 def _list_shared(rows: list[tuple[str, str]]) -> list[ToolReport]:

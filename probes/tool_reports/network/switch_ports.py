@@ -236,9 +236,11 @@ def _list_errors(ports: _Ports, port: str, rows: _Rows) -> Iterator[ToolReport]:
         for label, count in _most(rows, dropped).items():
             if not others and count >= _BUSY and _is_odd(ports, port, dropped, count):
                 yield _report("switch-drops", port, f"{count} {label}", _line(rows, dropped))
-            if others and count + others >= _BUSY and count * one_in >= count + others and " MC" not in port:
+            is_many = count + others >= _BUSY and count * one_in >= count + others
+            is_most = count >= _BUSY and count * _BUSY >= others and _is_odd(ports, port, dropped, count)
+            if others and (is_many or (is_most and len(ports) >= _PEERS)) and " MC" not in port:
                 what = f"{count} {label}, {others} {rows[passed][0].label}"
-                yield _report("switch-drops", port, what, _line(rows, dropped))
+                yield _report("switch-drops" if is_many else "switch-drops-most", port, what, _line(rows, dropped))
 
 
 def _is_odd(ports: _Ports, port: str, fact: str, count: int) -> bool:

@@ -14,6 +14,10 @@ _UUID = r"(?P<part>GPU-[0-9a-f][\w-]{1,60})"
 _WHY = r"(?P<what>[^\n\"\\]{4,120})"
 
 CLUSTER: tuple[ToolSentence, ...] = (
+    # timedatectl of systemd (NTP: before version 239), chronyc tracking, ntpstat
+    row("clock-free", r"^(?P<what>(?:System clock|NTP) synchroni[sz]ed: no)\b"),
+    row("clock-free", r"^(?P<what>Leap status {1,12}: Not synchroni[sz]ed)\b"),
+    row("clock-free", r"^(?P<what>unsynchroni[sz]ed)[ \t]*$"),
     # Containers, the device plugin, the operator
     row("container-cgroup-access",
         r"nvidia-container-cli: (?P<what>mount error: failed to add device rules|mount error: open failed: "

@@ -74,6 +74,18 @@ _EXPECTED = lazy_pattern(
     r"(?:(?:and|but|only|is|there|are|we|it|the|node|host|I|actual|actually):? ){0,4}?"
     r"(?:found|got|have|has|see|sees|detected|actual|shows?|reports?|lists?|are|is):? (?:only )?(?P<value>\d{1,3})\b"
 )
+_SINCE = lazy_pattern(  # fewer than before, though not how many these were
+    r"\bonly (?:sees?|shows?|lists?|finds?|has|detects?|reports?) (?P<value>\d{1,3}) (?:GPU|NPU|HPU|HCA|NIC)s?\b"
+    r"(?: (?:now|left))?(?=,? (?:since|after) "
+    r"(?:[\w']{1,12} ){0,3}(?:reboot|restart|reset|crash|power|upda|upgra|outage))"
+)
+_TIMES = lazy_pattern(  # a line above others of one time
+    r"(?i)[ \t>#*-]{0,8}(?:(?P<before>before|prior to|old|vorher)|(?:after|now|new|nachher))\b[^\n:]{0,60}:[ \t*]*"
+)
+_LABELLED = tuple(
+    (code, lazy_pattern(rf"\b{label}s?(?::| ?=| is)? ?x?(?P<value>{number})(?![\d.]*\d)"))
+    for code, label, number in _LABELS
+)
 _OF_DEVICES = lazy_pattern(rf"\b(?:{_DEVICES})\b")
 _LISTED = lazy_pattern(r"(?i)\b(?:only|just|sees?|shows?|lists?|finds?|found|detect\w+|reports?|missing|left)\b")
 _LEFT = lazy_pattern(r"(?i)\b(?:visible|detected|found|listed|left|active|up|present)\b")
@@ -98,6 +110,7 @@ def list_compared(text: str) -> Iterator[ToolReport]:
     """
     if len(text) > _LONGEST_TEXT:
         return
+    yield from _list_fallen(text)
     for sentence in _SENTENCE.split(text):
         if not 12 < len(sentence) < _LONGEST or _USUAL.search(sentence):
             continue
@@ -109,8 +122,32 @@ def list_compared(text: str) -> Iterator[ToolReport]:
                 yield _report(code, subject, match[0], sentence)
         counted = _OUT_OF.search(sentence)
         match = counted if counted and _states_presence(sentence, counted) else _EXPECTED.search(sentence)
+        if not match and (since := _SINCE.search(sentence)):
+            yield _report("below-count", subject, since[0], sentence)
         if match and _OF_DEVICES.search(sentence) and _is_below("below-count", match, sentence):
             yield _report("below-count", subject, match[0], sentence)
+
+
+def _list_fallen(text: str) -> Iterator[ToolReport]:
+    """Values of lines below "after ...:" that are less than those of the same lines below "before ...:".
+
+    >>> text = "before the update:\\n mlx5_{} rate: {}\\nafter the update:\\n mlx5_0 rate: {}\\n"
+    >>> [row.detail for row in _list_fallen(text.format(0, 400, 200))], list(_list_fallen(text.format(0, 200, 400)))
+    ([(('what', 'rate: 200, before 400'),)], [])
+    """
+    time, first = None, dict[tuple[str, str], float]()
+    for line in text.splitlines():
+        if heading := _TIMES.fullmatch(line):
+            time = "before" if heading["before"] else "after"
+            continue
+        for code, pattern in _LABELLED if time and len(line) < _LONGEST else ():
+            if match := pattern.search(line):
+                form = code, " ".join(f"{line[: match.start()]} {line[match.end() :]}".split())
+                value = float(match["value"])
+                if time == "before":
+                    first.setdefault(form, value)
+                elif value < _FAR * first.get(form, 0):
+                    yield _report(code, _name(line), f"{match[0]}, before {first[form]:g}", line)
 
 
 def _is_below(code: str, match: re.Match[str], sentence: str) -> bool:

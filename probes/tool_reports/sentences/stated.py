@@ -76,7 +76,9 @@ def list_stated(text: str, is_log: bool = False) -> list[ToolReport]:
         report = _build_report(code, match)
         reports.setdefault((report.code, report.subject, report.detail), report)
     shown = [report for report in reports.values() if not any(_explains(one, report) for one in reports.values())]
-    return [*shown, *({} if is_log else dict.fromkeys(list_compared(text))), *_list_hot(text)][:MOST_REPORTS]
+    compared = [] if is_log else [row for row in dict.fromkeys(list_compared(text)) if not any(
+        report.text in row.text or row.text in report.text for report in shown)]  # fmt: skip
+    return [*shown, *compared, *_list_hot(text)][:MOST_REPORTS]
 
 
 def _explains(cause: ToolReport, report: ToolReport) -> bool:
@@ -206,7 +208,7 @@ def _find_whole(text: str) -> Iterator[tuple[ToolSentence, int, re.Match[str]]]:
 def _join_records(text: str) -> str:
     """The text with each record of a health check on one line, without those that state that all is well.
 
-    >>> _join_records('{\n "entitiesImpacted": [],\n "message": "link 7 is down"\n}\n')
+    >>> _join_records('{\\n "entitiesImpacted": [],\\n "message": "link 7 is down"\\n}\\n')
     '{"entitiesImpacted": [], "message": "link 7 is down"}'
     """
     records = list(list_whole_objects(text, lambda row: "entitiesImpacted" in row))

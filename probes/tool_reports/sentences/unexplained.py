@@ -44,10 +44,12 @@ _ALSO_FAILS = lazy_pattern(  # words that lines of drivers have where all is wel
     r"|missing|lost|degraded|expired|disconnected|unhealthy|offline|misconfigured|inconsistent|incompatible|illegal"
     r"|wrong|bad|exceed(?:s|ing)?|overheat\w{0,4}|over-?temperature|uncorrectable|poison\w{0,3}|crash(?:es|ed)?"
     r"|panic\w{0,3}|conflicts?|flapp\w{2,4}|dropped|too (?:hot|many|few|low|high|slow)|unplugged"
+    r"|(?:go(?:es|ing)|went|drop(?:s|ping)?) (?:down|off(?:line)?) and (?:then )?(?:comes?|came|coming) back"
+    r"|bounc(?:es|ing)|HW (?:Thermal |Power Brake )?Slowdown ?[:=] ?Active"
     r"|no (?:link|carrier|signal|response|answer|route)|loss of (?:signal|sync|lock)|shut ?down|unexpected(?:ly)?"
     r"|out of (?:memory|range|resources|space|sync|order)|dead|interrupted|never (?:came|comes|answer\w*|finish\w*)"
     r"|critical|storm|fell back|retired|slow(?:er|est)?|half (?:of|the)|keeps? (?:growing|rising|increasing)|below"
-    r"|worse)\b",
+    r"|worse)\b|[\u00ab\u201c\u201e\u2018'] ?Polling ?[\u00bb\u201c\u201d\u2019']",  # words of tools in any language
     re.IGNORECASE,
 )
 _DOWN = lazy_pattern(
@@ -65,6 +67,9 @@ _VALUE = lazy_pattern(
     r"|x(?P<width>\d{1,2})(?!\w)|(?i:gen) ?(?P<generation>\d)(?!\w))"
 )
 _LESS = 0.9  # a smaller part of another value
+_ASKED = lazy_pattern(
+    r"(?<=[.!]) (?:Could|Can|Would|Should|Shall|Any|Please|Who)\b[^.!?\n]{4,120}\?[ \t]*$"
+)  # behind what is stated
 _NOT_STATED = lazy_pattern(  # a question, a condition, a command at its prompt, what is counted and is none
     r"^[\w.@:~\[\]-]{1,80}[$#>] ?\S|\?[\s\"'*_]*$"
     r"|^[\W_]{0,12}(?i:if|when|whether|unless|why|how|what|to avoid|make sure|note that|please) "
@@ -73,6 +78,7 @@ _NOT_STATED = lazy_pattern(  # a question, a condition, a command at its prompt,
     r"|\[\]|\"\")|\b(?i:corrected|deassert\w{0,2}|replaced|repaired|swapped|cleaned|resolved"
     r"|fixed(?!\])|previous state)\b"
     r"|<[A-Z0-9_,-]{2,200}> mtu \d"  # of ip link
+    r"|^[\w./:-]{1,40}[ \t]{1,40}down[ \t]{1,20}down\b"  # of Junos: switched off, and therefore down
 )
 
 
@@ -147,6 +153,7 @@ def _find_lines(text: str, logged: bool = False) -> Iterator[tuple[str, bool]]:
     for line in islice(text.splitlines(), _MOST_LINES):
         if len(line) >= _LONGEST or line.count('{"') > 1:  # of several objects each is looked at by itself
             continue
+        line = _ASKED.sub("", line)
         is_logged = _LOGGED.match(line) is not None
         if not is_logged and (logged or len(line) > _LONGEST_PROSE):
             continue

@@ -34,7 +34,7 @@ _LESS = 0.9  # a smaller part of another value
 _OF_FIELD = lazy_pattern(
     r"(?i)gpu|\bib_\w|\bfan\d|\bvolts?\b|\bmpath|\bptp\b|\bdpu\b|_temp\b|\b[nhx]pus?\b|nvlink|nvswitch|\bpcie?\b"
     r"|mlx[45]"
-    r"|infiniband|\brdma|\broce\b|\bhcas?\b|\bnics?\b|\befa\b"
+    r"|infiniband|\b[abh][123]00\b|\brdma|\broce\b|\bhcas?\b|\bnics?\b|\befa\b"
     r"|xgmi|\bhccs\b|\bfabric\b|\bswitch|\blinks?\b|\bports?\b|\becc\b|\bfans?\b|\bpsu|power suppl|\bcool\w+|\bleak"
     r"|temperature|thermal|power|topology|\bdrives?\b|\bdisks?\b|\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b"
     r"|nvme|\b(?:tray|slot)s?\b|\bdimms?\b|\btransceiver|\biommu\b|\bacs\b|peermem|memlock|\bmc\d"
@@ -158,6 +158,7 @@ _OF_PAIRS = lazy_pattern(rf"\b(?:width|lanes?|{_PLURAL}|nvlink)\b")
 _NO_VALUE = lazy_pattern(  # a prompt, a question, a condition, what somebody tells
     r"^[\w.@:~\[\]-]{1,80}[$#>] ?\S|\?[\s\"'*_]*$"
     r"|^[\W_]{0,12}(?i:if|when|whether|unless|why|how|what|to avoid|make sure) "
+    r"|\bAccounts=\S{1,200} Licenses="  # a reservation of Slurm, whose state is none of a part
     r"|\}[ \t]{1,8}0(?:\.0{1,9})?(?:[ \t]\d{1,16})?$"  # a sample of Prometheus that is none
 )
 _OBJECT = lazy_pattern(r"(?=\{)")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import combinations
 
 from probes.text import find_median, lazy_pattern
 from probes.tool_reports.sentences.parts import find_part
@@ -25,10 +26,12 @@ from probes.tool_reports.tables.entries import (
     TROUBLE_WORD,
     WELL,
     FoundTable,
+    align_units,
     is_below,
     is_complete,
     is_incomplete,
     list_far,
+    list_unpaired,
     read_number,
     shape,
 )
@@ -41,6 +44,7 @@ from probes.tool_reports.tables.quantities import (
     find_quantity,
     is_by_use,
     is_less,
+    is_place,
     is_sweep,
 )
 
@@ -78,14 +82,16 @@ _UNIT_OF_ALL = lazy_pattern(r"[(\[](?:[mun]?s|[KMGT]i?[bB](?:it)?(?:/s|ps)|dBm?|
 _OF_LIGHT = lazy_pattern(r"\b[rt]x ?\d?\b")
 _OF_BEING = lazy_pattern(r"\b(?:up|in|online|alive|ready|healthy|present|reachable|connected|mounted|loaded|synced)$")
 _WELL = lazy_pattern(rf"(?i){WELL}")
-_ON, _OFF = lazy_pattern(r"(?i)on|enabled|true"), lazy_pattern(r"(?i)off|disabled|false")
+_ON = lazy_pattern(r"(?i)(?:\d{1,2}:)?(?:on|enabled|true)")  # of a priority, as `dcb` has them
+_OFF = lazy_pattern(r"(?i)(?:\d{1,2}:)?(?:off|disabled|false)")
 _NOT_RUN = lazy_pattern(
     r"(?i)skip(?:ped)?|n/?a|none|unknown|pending|queued|warn(?:ing)?|info|planned|starting|not[ _-]run"
 )
 _OF_ADMIN = lazy_pattern(r"\b(?:admin|optional|required|default)\b")
 _OF_ALARM = lazy_pattern(r"\b(?:alarms?|faults?|failures?|warnings?|issues?|throttl\w{0,4})$")
 _OF_EQUAL = lazy_pattern(  # versions and settings that parts of one kind have alike
-    r"\b(?:pfc|trust|governor|iommu|aspm|acs|bios|bmc|cpld|vbios|f/?w|firmware|driver|kernel|ofed|nccl|cuda)\b"
+    r"\b(?:pfc|trust|governor|iommu|aspm|acs|mig(?! dev)|ecc mode|persistence|compute mode"
+    r"|bios|bmc|cpld|vbios|f/?w|firmware|driver|kernel|ofed|nccl|cuda)\b"
     r"(?! (?:state|date))"
 )
 _OF_KIND = lazy_pattern(r"\b(?:model|type|role|kind|zone|class|tier|product|sku|partition|pool|name|layer)\b")
@@ -165,6 +171,10 @@ def _judge_table(table: FoundTable) -> Iterator[StatedValue]:
         for number, says in _find_odd(table, at, cells) if at and not any(judged) else ():
             if not _is_of_other_kind(table, number):
                 far.setdefault(number, []).append(f"{column} {says}".strip())
+    for first, second in combinations([at for at, name in enumerate(table.names) if is_place(normalize(name))], 2):
+        for number, usual in list_unpaired(columns[first], columns[second]):
+            own = f"{table.names[first]} {columns[first][number]}"
+            far.setdefault(number, []).append(f"{own}: {table.names[second]} {columns[second][number]}, others {usual}")
     for number, says in _list_far_of_matrix(table):
         far.setdefault(number, []).append(says)
     absent = [sum(cell.lower() in _NO_CELL for cell in entries) for entries, _ in table.rows]
@@ -184,9 +194,10 @@ def _is_of_other_kind(table: FoundTable, number: int) -> bool:
     for at, column in enumerate(table.names[1:], 1):
         cells = [cells[at] for cells, _ in table.rows]
         usual, times = Counter(cells).most_common(1)[0]
-        if cells[number] != usual and (
-            _OF_ROLE.fullmatch(cells[number]) or (_OF_KIND.search(normalize(column)) and times > 1)
-        ):
+        words = normalize(column)
+        is_state = _OF_STATE.search(words) is not None and read_number(usual) is not None
+        is_of_role = _OF_ROLE.fullmatch(cells[number]) is not None and not is_state
+        if cells[number] != usual and (is_of_role or (_OF_KIND.search(words) and times > 1)):
             return True
     return False
 
@@ -229,6 +240,7 @@ def _find_odd(table: FoundTable, at: int, cells: Sequence[str]) -> Iterator[tupl
         if of_all or of_state or is_equal or _ALIKE.fullmatch(usual):
             return
     yield from _list_absent(words, cells)
+    yield from _list_uncounted(words, cells)
     yield from _list_alarms(words, cells)
     yield from _list_far_numbers(table, at, words, cells)
 
@@ -236,6 +248,7 @@ def _find_odd(table: FoundTable, at: int, cells: Sequence[str]) -> Iterator[tupl
 def _list_far_numbers(table: FoundTable, at: int, words: str, cells: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Numbers of a known quantity, or of parts, that are far from those of the others."""
     numbers = {number: value for number, cell in enumerate(cells) if (value := read_number(cell))}
+    numbers = dict(zip(numbers, align_units(list(numbers.values())), strict=True))
     missing = sum(cell.lower() in _NO_CELL for cell in cells)
     units = {unit for _, unit in numbers.values()}
     if missing > 1 or len(numbers) + missing < len(cells) or len(numbers) < FEWEST_STRICT or len(units) > 1:
@@ -255,7 +268,9 @@ def _list_far_numbers(table: FoundTable, at: int, words: str, cells: Sequence[st
     for number, most in _list_far_of(quantity, values) if quantity else ():
         place = list(numbers)[number]
         if not (quantity and quantity.is_of_load and _is_explained_by_load(table, place)):
-            yield place, cells[place] if quantity and quantity.is_light else f"{cells[place]}, the others {most:g}"
+            own, unit = read_number(cells[place]), min(units)
+            usual = f"{most:g}" if own and own[1] == unit else f"{most:.3g} {unit}"
+            yield place, cells[place] if quantity and quantity.is_light else f"{cells[place]}, the others {usual}"
 
 
 def _list_alarms(words: str, cells: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -272,6 +287,14 @@ def _list_absent(words: str, cells: Sequence[str]) -> Iterator[tuple[int, str]]:
     here = sum(cell.lower() in ("1", "yes", "true", "y") for cell in cells)
     if _OF_BEING.search(words) and absent and here + len(absent) == len(cells) and len(absent) <= here / 2:
         yield from ((number, f"{cells[number]}, not as the others") for number in absent)
+
+
+def _list_uncounted(words: str, cells: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Rows with the name of a state where the others have the number that stands for a good one: sessions of BGP."""
+    stated = [number for number, cell in enumerate(cells) if _WORD.fullmatch(cell) and cell.lower() not in _NO_CELL]
+    counted = sum(read_number(cell) is not None for cell in cells)
+    if _OF_STATE.search(words) and counted + len(stated) == len(cells) and 2 * len(stated) < counted + 1:
+        yield from ((number, f"{cells[number]}, the others a number") for number in stated)
 
 
 def _list_less(label: tuple[str, str], cells: Sequence[str], values: Sequence[float]) -> Iterator[tuple[int, str]]:

@@ -6,6 +6,7 @@ The words are those of every form of text, so that a state is the same one in a 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from probes.named_tuple import NamedTuple
@@ -32,6 +33,8 @@ _VALUE = lazy_pattern(
     r"[xX]?(?P<number>[-+]?\d{1,15}(?:[.,]\d{1,9})?(?:[eE][-+]?\d{1,3})?) ?(?P<unit>[A-Za-z%°/²³]{0,10}\d?)"
     r"(?: \([\w ]{1,12}\))?"
 )
+_PREFIXES = "KMGT"
+_PREFIXED = lazy_pattern(r"[kKMGT]i?(?:[bB](?:it|its)?|T|FLOPS)(?:/s|/sec|ps)?|[MGT]Hz")
 _RATIO = lazy_pattern(
     r"x?(?P<value>\d{1,5}) ?(?:/|of|out of) ?x?(?P<whole>\d{1,5})(?: (?:up|ready|online|active|ok|healthy))?"
 )
@@ -64,6 +67,20 @@ def read_number(cell: str) -> tuple[float, str] | None:
     return float(match["number"].replace(",", ".")), match["unit"].strip("xX")
 
 
+def align_units(numbers: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Numbers whose units differ in their prefix alone in one unit; the same where they differ in more, or not at all.
+
+    >>> align_units([(11.0, "GiB/s"), (512.0, "MiB/s")]), align_units([(1.0, "GB/s"), (8.0, "Gb/s")])
+    ([(11.0, 'GiB/s'), (0.5, 'GiB/s')], [(1.0, 'GB/s'), (8.0, 'Gb/s')])
+    """
+    units = {unit for _, unit in numbers}
+    if len(units) < 2 or len({unit[1:] for unit in units}) > 1 or not all(map(_PREFIXED.fullmatch, units)):
+        return list(numbers)
+    largest, base = max(units, key=lambda unit: _PREFIXES.index(unit[0].upper())), 1024 if "i" in min(units) else 1000
+    place = _PREFIXES.index(largest[0].upper())
+    return [(number * base ** (_PREFIXES.index(unit[0].upper()) - place), largest) for number, unit in numbers]
+
+
 def is_below(cell: str, other: str, share: float = 1.0) -> bool:
     """Whether both are numbers of one unit, of which the first is less than that share of the other.
 
@@ -92,6 +109,27 @@ def is_incomplete(cell: str) -> bool:
     """
     match = _RATIO.fullmatch(cell)
     return match is not None and int(match["value"]) < int(match["whole"])
+
+
+def list_unpaired(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Of two columns that have one another's values in pairs the one row whose pair is another one, and what the
+    second column has in the others.
+
+    >>> list(list_unpaired(["0", "1", "1", "1"], ["0-47", "48-95", "0-47", "48-95"]))
+    [(2, '48-95')]
+    >>> list(list_unpaired(["0", "0", "1", "1"], ["0-47", "48-95", "0-47", "48-95"]))
+    []
+    """
+    pairs = Counter(zip(first, second, strict=True))
+    usual: dict[str, str] = {}
+    for (one, cell), _ in pairs.most_common():
+        if one not in usual and cell not in usual.values():
+            usual[one] = cell
+    odd = [at for at, (one, cell) in enumerate(zip(first, second, strict=True)) if usual.get(one, "") != cell]
+    if len(odd) == 1 < len(usual) and {first[odd[0]]} < set(usual) and second[odd[0]] in usual.values():
+        own, other = usual[first[odd[0]]], next(one for one, cell in usual.items() if cell == second[odd[0]])
+        if max(pairs[first[odd[0]], own], pairs[other, usual[other]]) > 1:
+            yield odd[0], own
 
 
 def shape(name: str) -> str:

@@ -80,7 +80,7 @@ _BY_USE = lazy_pattern(  # what differs with the jobs that run
 _NOT_COMPARED = lazy_pattern(  # nor what a limit is, or how old
     r"\b(?:[rt]x(?! ?\(?(?:power|pwr|dbm|m ?w\b))|traffic|mem(?:ory)?|used?|usage|util\w{0,8}|load|size|free|capacity"
     r"|alloc(?!atable)\w{0,6}|avail\w{0,5}|idle|jobs?|users?|uptime|age|kwh?|energy|limit|max(?! temp)|min|threshold"
-    r"|expected|price|cost|loss|lr|quota\w{0,5}|budget|hours)\b"
+    r"|expected|price|cost|loss|lr|quota\w{0,5}|budget|hours|numa(?! nodes)|affinity)\b"
 )
 _OF_PARTS = lazy_pattern(
     r"\b(?:[gnhx]pus?|nics?|hcas?|ib|nvlinks?|links?|fans?|psus?|drives?|disks?|dimms?|lanes|devices?|rails?"
@@ -88,7 +88,7 @@ _OF_PARTS = lazy_pattern(
 )
 _OF_ALL_MEMORY = lazy_pattern(r"\b(?:total mem\w{0,3}|mem\w{0,3} total)\b")
 _OF_COUNT = lazy_pattern(r"\b(?:counts?|census|number of|wc|routes)\b")
-_OF_RESOURCE = lazy_pattern(r"\b(?:queues?|spare|cores?|channels?|banks?|[mg]b|dimm|speed)\b")
+_OF_RESOURCE = lazy_pattern(r"\b(?:queues?|spare|cores?|channels?|banks?|[mg]b|dimm|speed|huge ?pages)\b")
 _OF_USE = lazy_pattern(  # of a line above a table
     r"\b(?:used?|usage|util\w{0,8}|load|free|before|idle|process\w{0,3}|procs|hours?|days?|years?|jobs?|users?|rank"
     r"|order)\b"
@@ -98,6 +98,7 @@ _OF_SWEEP = lazy_pattern(
     r"(?i)\b(?:size|bytes|count|batch|bs|qd|seq|msg\w{0,6}|threads|numjobs|iodepth|percentile|step|epoch|iter\w{0,6}"
     r"|day|date|time|hours?|week|month|pid|mode|test|benchmark|job|bucket|queue|run|trial|attempt|case|tag)\b"
 )
+_OF_PLACE = lazy_pattern(r"\b(?:numa|affinity|cpus?|cores|socket)\b")
 _OF_SERIAL = lazy_pattern(r"(?i)\b(?:sn|serial|guid|uuid)\b")
 _SWEPT = lazy_pattern(
     r"(?i)p(?:5|10|25|50|75|90|95|98|99)(?:\.\d{1,3})?|\d{1,2}:\d\d.{0,20}|\d{1,9} ?[kmg]i?b?|\d{4}-\d\d-\d\d.{0,20}"
@@ -158,6 +159,15 @@ def is_less(words: str, title: str, value: float, usual: float) -> bool:
     if _OF_PARTS.search(words):
         return value < usual
     return value <= usual / 2 and _OF_RESOURCE.search(words) is not None
+
+
+def is_place(words: str) -> bool:
+    """Whether a column is of the place of a part: cores and memory near it.
+
+    >>> is_place("numa"), is_place("cpus allowed list"), is_place("gpus")
+    (True, True, False)
+    """
+    return _OF_PLACE.search(words) is not None
 
 
 def is_sweep(heading: str, names: Sequence[str]) -> bool:

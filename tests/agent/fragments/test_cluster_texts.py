@@ -94,7 +94,8 @@ def test_nodes_of_a_cluster(tmp_path: Path, status: str, expected: list[str]) ->
     [
         ("AcceleratedHardwareReady False {0} {0} NvidiaXID79Error XID 79 detected on GPU 6", "GPU6 Xid 79"),
         ("AcceleratedHardwareReady True {0} {0} NvidiaGPUIsReady Monitoring is active, and finds no fault", ""),
-        ("DiskPressure True {0} {0} KubeletHasDiskPressure kubelet has disk pressure, says the kubelet here", ""),
+        ("DiskPressure True {0} {0} KubeletHasDiskPressure kubelet has disk pressure", "Kubernetes short"),
+        ("MemoryPressure False {0} {0} KubeletHasSufficientMemory kubelet has sufficient memory available", ""),
     ],
 )
 def test_a_condition_without_its_heading(tmp_path: Path, condition: str, expected: str) -> None:

@@ -112,3 +112,38 @@ def test_an_error_that_a_daemon_of_sonic_logs_is_a_note(tmp_path: Path) -> None:
     assert "Unable to read data" in note.summary
     with pytest.raises(BadSource):
         _scan(tmp_path, line.format("NOTICE"))
+
+
+_QUERY = "# Port counters: Lid {lid} port 1 (CapMask: 0x5A00)\nSymbolErrorCounter:..............0\n" + (
+    "LinkDownedCounter:...............{downs}\n"
+)
+_BGP = "Neighbor  V  AS  MsgRcvd  MsgSent  InQ  OutQ  Up/Down  State/PfxRcd\n"
+_PFC = "n{}: prio-pfc 0:off 1:off 2:off 3:{} 4:off 5:off 6:off 7:off\n"
+
+
+def _sessions(state: str) -> str:
+    rows = ((n, state if n == 3 else 52) for n in range(1, 5))
+    return _BGP + "".join(f"spine{n}(swp5{n})  4  65000  402211  402198  0  0  3d02h11m  {last}\n" for n, last in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        (_QUERY.format(lid=118, downs=17), "port 1 of LID 118"),
+        (_QUERY.format(lid=118, downs=4), None),
+        ("".join(_QUERY.format(lid=lid, downs=17) for lid in range(9)), None),
+        (_sessions("Idle"), "swp53"),
+        (_sessions("Active"), "swp53"),
+        (_sessions("51"), None),
+        ("".join(_PFC.format(n, "off" if n == 4 else "on") for n in range(1, 7)), "node"),
+        ("".join(_PFC.format(n, "on") for n in range(1, 7)), None),
+    ],
+    ids=["downs", "few downs", "a list", "BGP idle", "BGP active", "BGP", "PFC of one host", "PFC"],
+)
+def test_what_may_be_usual_is_a_note(tmp_path: Path, text: str, label: str | None) -> None:
+    try:
+        findings = _scan(tmp_path, text).findings
+    except BadSource:
+        findings = []
+
+    assert ([(label, "info", "low")] if label else []) == [(f.label, f.severity, f.confidence) for f in findings]

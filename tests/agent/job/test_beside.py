@@ -124,7 +124,8 @@ def test_settings_that_differ_explain_sizes_that_differ(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_stops_while_the_others_wait(tmp_path: Path) -> None:
-    """Its exception is the cause; one of a rank that waited, or that comes afterwards, is not."""
+    """Its exception is the cause, also where it is printed late; one of a rank that waited, or that may follow from
+    what the others did and comes afterwards, is not."""
     waits = "".join(
         f"[rank{rank}]:[E ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog caught collective operation timeout: "
         f"WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600060 milliseconds "
@@ -136,7 +137,9 @@ def test_a_rank_that_stops_while_the_others_wait(tmp_path: Path) -> None:
         (cause := first(answer(tmp_path, log=error + waits))).id,
         cause.at_fault.ranks,
     )
-    assert "collective-stuck" == first(answer(tmp_path, log=waits + error)).id
+    assert "python-exception" == first(answer(tmp_path, log=waits + error)).id
+    lost = "[rank3]: RuntimeError: worker is gone\n"
+    assert "collective-stuck" == first(answer(tmp_path, log=waits + lost)).id
     assert "collective-stuck" == first(answer(tmp_path, log=error.replace("rank3", "rank1") + waits)).id
 
 

@@ -41,7 +41,21 @@ END = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 43.1\n"
 STALLED = "HorovodBroadcast_w_0 [missing ranks: 0, 3]\n"
 BAD_HANDLE = "Cuda failure 101 'invalid device ordinal'"
 
+SIGNALLED = "srun: error: gpu1: task 0: Exited with exit code 1\n"
+
 LOGS = (
+    Log("a user ends the job, and connections close by it",
+        begin(2) + steps() + STEP_ENDED.format(" by UID 1207") + warn(1, CLOSED.format("gpu9")) + SIGNALLED,
+        "killed: cancelled (software, high, gpu1), then ranks [0, 1]"),
+    Log("a full disk by the message of a shell's tool, while others wait",
+        "tee: /scratch/run.log: No space left on device\n" + AGENT_EXIT,
+        "failed: disk-full (setting, high)", "/scratch/run.log"),
+    Log("a time limit, and tasks that exit by its signal", STEP_ENDED.format(" DUE TO TIME LIMIT") + SIGNALLED,
+        "killed: time-limit (setting, high), then ranks [0]", "time limit"),
+    Log("a user ends the job, and a task exits by the signal", STEP_ENDED.format(" by UID 1207") + SIGNALLED,
+        "killed: cancelled (software, high), then ranks [0]", "by UID 1207"),
+    Log("a task exits, and its step is ended for it", SIGNALLED + STEP_ENDED.format(""),
+        "failed: exit-code (software, medium, ranks [0], gpu1)", "exit code 1"),
     Log("healthy, with the noise that healthy logs have",
         begin(2) + info(0, "socketPollConnect: Connect to 10.0.0.9<4> failed : Connection refused, retrying")
         + info(0, "NET/Plugin: Could not find: libnccl-net.so. Using internal net plugin.") + steps() + END,

@@ -185,7 +185,7 @@ def test_what_to_do_fits_how_a_connection_failed(tmp_path: Path) -> None:
 
 def test_lines_behind_a_wrapped_record_keep_their_numbers(tmp_path: Path) -> None:
     """What is joined leaves an empty line."""
-    result = answer(tmp_path, NONE, log=WRAPPED.format(6, 45, 45) + "[rank2]: KeyError: 'x'\n")
+    result = answer(tmp_path, NONE, log=WRAPPED.format(6, 45, 45) + "[rank2]: RuntimeError: x\n")
 
     assert "hung: collective-stuck (unknown, low), then ranks [2]" == describe(result)
     assert [5] == [row.evidence[0].line for row in result.consequences]

@@ -89,9 +89,48 @@ def test_a_table_of_ranks(tmp_path: Path, separator: str) -> None:
     assert "cable" in cause.next[0]
 
 
+def phases(slow: float, waits: float = 2900.0, column: str = "data") -> str:
+    """A table of milliseconds in columns of spaces."""
+    rows = [
+        f" {rank:>2}  gpu-{rank // 4}  {slow if rank == 6 else 4.0 + rank / 10:>7.1f} 310.{rank}  "
+        f"{waits if rank == 6 else 2900 + rank:>7.1f}"
+        for rank in range(8)
+    ]
+    return "\n".join([f"rank  host    {column}    fwd   allreduce", *rows, ""])
+
+
+def test_a_table_in_columns_of_spaces(tmp_path: Path) -> None:
+    """Where the others wait for that rank in a transfer, it is more sure."""
+    cause = first(answer(tmp_path, a__log=phases(2688.0, 219.5)))
+
+    assert ("rank-slower", "medium", [6]) == (cause.id, cause.confidence, cause.at_fault.ranks)
+    assert "data 2688, the other 7 about 4.3; they wait for it: allreduce 219.5" in cause.summary
+    assert "data loader" in cause.next[0]
+    assert "low" == first(answer(tmp_path, a__log=phases(2688.0))).confidence
+
+
+def test_values_that_have_a_unit_and_no_sign(tmp_path: Path) -> None:
+    """A name, a number, a unit; the host may stand before them."""
+    times = {rank: 4633.1 if rank == 5 else 1560.0 + rank for rank in range(8)}
+    log = "".join(f"rank {r:>3} host gpu-{r // 4} gpu {r % 4}: forward {t} ms  temp 66C\n" for r, t in times.items())
+    cause = first(answer(tmp_path, a__log=log))
+
+    assert ("rank-slower", [5], "gpu-1") == (cause.id, cause.at_fault.ranks, cause.at_fault.host)
+    assert "forward 4633 ms, the other 7 about 1563 ms" in cause.summary
+
+
 @pytest.mark.parametrize(
     "log",
     [
+        "".join(
+            f"[rank{r}]: step {s} time: {9.0 if (s, r) == (0, 3) else 1 + r / 100:.2f} s\n"
+            for s in range(3)
+            for r in range(8)
+        ),
+        phases(4.5),
+        phases(12.0),  # small beside the step
+        phases(2688.0, column="loss"),
+        phases(4.5, 219.5),  # it comes last, and no value shows why
         scores({}),
         scores({5: 0.9}),  # not far enough
         scores({rank: 0.5 + rank / 30 for rank in range(8)}),  # all differ

@@ -630,6 +630,11 @@ def brief(count: int, down: int) -> str:
         ("".join(STATE.format(n, "state", "1: DOWN" if n > 3 else "4: ACTIVE") for n in range(5)), []),
         ("".join(STATE.format(n, "state", "1: DOWN" if n > 1 else "4: ACTIVE") for n in range(5)), []),
         ("".join(STATE.format(n, "state", "1: DOWN" if n == 1 else "4: ACTIVE") for n in range(3)), []),
+        ("".join(STATE.format(n, "phys_state", "2: Polling" if n == 3 else "5: LinkUp") for n in range(4)), [
+            "ib-port-down mlx5_3/1"]),
+        ("".join(STATE.format(n, "phys_state", "3: Disabled" if n == 1 else "5: LinkUp") for n in range(8)), [
+            "ib-port-down mlx5_1/1"]),
+        ("".join(STATE.format(n, "phys_state", "5: LinkUp") for n in range(4)), []),
         ("".join(f"mlx5_{n} port 1 ==> ens{n}np0 ({'Down' if n > 7 else 'Up'})\n" for n in range(10)), []),
         ("".join(f"mlx5_{n} port 1 ==> ens{n}np0 ({'Down' if n == 7 else 'Up'})\n" for n in range(8)), [
             "roce-link-down mlx5_7/1 (ens7np0)"]),
@@ -657,6 +662,45 @@ def test_a_fact_that_a_paste_shows_of_each_port(text: str, expected: Sequence[st
     findings = warnings_of(scan_text(tmp_path, text, "post.txt"))
 
     assert expected == [f"{finding.rule} {finding.label}" for finding in findings]
+
+
+IBSTATUS = (
+    "Infiniband device 'mlx5_{n}' port 1 status:\n\tdefault gid:\t fe80:0000:0000:0000:{guid}\n\tbase lid:\t {lid}\n"
+    "\tsm lid:\t\t {lid}\n\tstate:\t\t {state}\n\tphys state:\t {physical}\n\trate:\t\t {rate}\n"
+    "\tlink_layer:\t {layer}\n\n"
+)
+
+
+def _ibstatus(layer: str, *ports: tuple[str, str]) -> str:
+    """What `ibstatus` prints of ports: the end of the GUID of each, and its rate; "" of one that is switched off."""
+    return "".join(
+        IBSTATUS.format(
+            n=n, guid=f"b83f:d2ff:fe1a:{end}", lid="0x0" if layer == "Ethernet" else f"0x{n + 1}",
+            state="4: ACTIVE" if rate else "1: DOWN", physical="5: LinkUp" if rate else "3: Disabled",
+            rate=rate or "40 Gb/sec (4X QDR)", layer=layer,
+        )
+        for n, (end, rate) in enumerate(ports)
+    )  # fmt: skip
+
+
+_WIDE, _NARROW = "400 Gb/sec (4X NDR)", "200 Gb/sec (2X NDR)"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (_ibstatus("Ethernet", ("77c0", _WIDE), ("77c1", "")), ["info roce-link-down mlx5_1/1"]),
+        (_ibstatus("Ethernet", ("77c0", _WIDE), ("79c8", "")), ["warning roce-link-down mlx5_1/1"]),
+        (_ibstatus("InfiniBand", ("77c0", _WIDE), ("79c8", _NARROW)), ["info ib-rate-degraded mlx5_1/1"]),
+        (_ibstatus("InfiniBand", ("77c0", _WIDE), ("79c8", "200 Gb/sec (4X HDR)")), []),
+        (_ibstatus("InfiniBand", ("77c0", _NARROW), ("79c8", _NARROW)), []),
+    ],
+    ids=["the second port of a card", "another card", "half of the lanes", "another speed", "split alike"],
+)
+def test_one_of_two_ports_by_its_guid_and_its_lanes(text: str, expected: Sequence[str], tmp_path: Path) -> None:
+    findings = scan_text(tmp_path, text, "ibstatus.txt").findings
+
+    assert expected == [f"{finding.severity} {finding.rule} {finding.label}" for finding in findings]
 
 
 def _query(widths: Sequence[int], reasons: Sequence[str], name: str = "NVIDIA A100-SXM4-80GB") -> str:

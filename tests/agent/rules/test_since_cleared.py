@@ -122,6 +122,22 @@ HEALTHY = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (ethtool(rx_discards_phy=884_213), "roce-rt-rx-discards ens6f0np0"),
+        (ethtool(rx_discards_phy=84_213), None),
+        (_STATISTIC.format(timeouts=0).replace("seq_err 12 ", "seq_err 51877 "), "roce-rt-retrans mlx5_5/1"),
+        (_STATISTIC.format(timeouts=0).replace("seq_err 12 ", "seq_err 1877 "), None),
+    ],
+)
+def test_a_large_value_beside_no_count_of_traffic_is_a_note(text: str, expected: str | None, tmp_path: Path) -> None:
+    found = scan_text(tmp_path, text, "issue.txt").findings
+
+    assert ([expected] if expected else []) == [f"{one.rule} {one.label}" for one in found]
+    assert all(("info", "low") == (one.severity, one.confidence) for one in found)
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_value_alone_is_a_finding_of_low_confidence(name: str, tmp_path: Path) -> None:
     text, expected = FAULTS[name]

@@ -39,7 +39,8 @@ SMBIOS = (
 )
 PLUGGED = "/sys/bus/pci/devices/0000:01:00.0"  # below the root port
 KERNEL_LINE = "console=ttyS0 panic=-1 loglevel=4 mitigations=off tsc=reliable random.trust_cpu=1 "
-KERNEL_LINE += "intel_iommu=on iommu=pt init_on_alloc=0 audit=0"
+KERNEL_LINE += "intel_iommu=on iommu=pt init_on_alloc=0 audit=0 "
+KERNEL_LINE += "rcupdate.rcu_cpu_stall_suppress=1"  # a guest that was frozen, and goes on, stalled for RCU
 
 
 class Done(NamedTuple):

@@ -321,6 +321,14 @@ def test_a_transcript_of_hccn_tool() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("label", ["npu {}: ", "NPU{}:", "Device {} => ", "card {} | "])
+def test_lines_of_hccn_tool_behind_the_label_of_a_loop(label: str) -> None:
+    command = "$ for i in 2 3; do echo -n $i; hccn_tool -i $i -link -g; done\n"
+    lines = "".join(f"{label.format(n)}link status: {state}\n" for n, state in ((2, "UP"), (3, "DOWN")))
+
+    assert [(2, "up"), (3, "down")] == [(port.npu, port.state) for port in parse_hccn(command + lines)]
+
+
 OPTICAL = """\
 optical info:
 present              : present

@@ -434,6 +434,8 @@ SAMPLES = (
            "didn't receive any MSI-X interrupt for admin cmd CREATE_QP(1)", NIC, f"efa {NIC}: it didn't receive"),
     Sample("driver", "queue-error", f"ice {NIC} rocep94s0: abnormal ae_id = 0x50a bool qp=1 qp_id = 12, ae_src=1", NIC,
            "ice : no abnormal ae_id"),
+    Sample("driver", "queue-error", f"irdma {NIC} rocep94s0: ICRDMA: abnormal ae_id = 0x502 (AE_LLP_TOO_MANY_RETRIES) "
+           "bool qp=1 qp_id = 7, ae_src=1", NIC, f"irdma {NIC} rocep94s0: no abnormal ae_id"),
     Sample("link_down", None, f"bnxt_en {NIC} ens1: NIC Link is Down", NIC, f"bnxt_en {NIC} ens1: NIC Link is slow"),
     Sample("link_up", None, f"ice {NIC} ens1: NIC Link is up 100 Gbps Full Duplex", NIC, "ice 0: NIC Link is slow"),
     Sample("driver", "lacp-silent", "bond0: Warning: No 802.3ad response from the link partner for any adapters in the "

@@ -151,3 +151,10 @@ def test_an_address_of_the_host_as_a_whole_is_left_out() -> None:
     (link,) = parse_ip_link("ens1np0          UP             10.0.1.7/24 10.96.0.1/32 fd00::1/128\n")
 
     assert ("10.0.1.7/24",) == link.addresses
+
+
+def test_the_mtu_that_a_second_command_prints() -> None:
+    row = "ens{0}np0          UP             0c:42:a1:12:34:5{0} <BROADCAST,MULTICAST,UP,LOWER_UP> \n"
+    links = parse_ip_link(row.format(1) + row.format(2) + "ens1np0: 9000\nens2np0: 1500\nens2np0: 1000\nens9: 9000\n")
+
+    assert [("ens1np0", 9000), ("ens2np0", 1500)] == [(link.name, link.mtu) for link in links]

@@ -53,6 +53,9 @@ ALIKE = {
     "uptimes": before({f"c0{n}": f" 11:02:33 up {n} days, load average: {n}.10" for n in range(1, 6)}, "uptime"),
     "identifiers": before({f"c0{n}": f"Port GUID: 0x{n}{n}\nState: Up" for n in range(1, 6)}, "ibstat"),
     "devices": "".join(f"mlx5_{n}: {400 - 200 * (n == 3)} Gb/sec\n" for n in range(6)),
+    "ports": "".join(f"eth{n}: mtu: {1500 if n == 3 else 9000}\n" for n in range(6)),
+    "what is free": "".join(f"c0{n}: HugePages_Free: {0 if n == 3 else 512}\n" for n in range(1, 6)),
+    "ports of one base": "".join(f"eth{n}: READ: bw={n}GiB/s\n" for n in range(6)),
     "too few hosts": before({"c01": "9000", "c02": "9000", "c03": "1500"}, "cat /sys/class/net/ens7np0/mtu"),
     "other hosts": before(hosts("9000", "9000") | {"login-1": "1500"}, "cat /sys/class/net/ens7np0/mtu"),
 }
@@ -66,6 +69,12 @@ def test_a_value_of_one_host_that_is_not_as_the_others_is_found(name: str, tmp_p
     assert report.subject in ("c03", "gpu-node-3")
     (finding,) = scan_text(tmp_path, text, "issue.txt").findings
     assert finding.rule == ("ib-port-down" if name == "a state" else "tool-reports-fault")  # not both
+
+
+def test_keys_in_units_of_one_base_are_compared() -> None:
+    text = hosts("WRITE: bw=9.8GiB/s (10GB/s), io=64GiB", "WRITE: bw=1203MiB/s (1GB/s), io=64GiB")
+    (report,) = list_sheet_faults(tabulate_hosts(before(text, "fio w")) or "")
+    assert ("value-odd", "host c03: WRITE bw 1203MiB/s, the others 9.8 GiB/s") == (report.code, report.detail[0][1])
 
 
 @pytest.mark.parametrize("name", ALIKE)

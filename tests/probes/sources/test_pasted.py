@@ -154,6 +154,16 @@ def test_names_of_a_loop_are_between_its_outputs(tmp_path: Path, loop: str, name
     assert (one, two) == tuple(host.run("ethtool", "-i", interface).stdout for interface in ("ens1", "ens2"))
 
 
+def test_a_name_before_each_line_of_a_loop(tmp_path: Path) -> None:
+    """Where `echo -n` printed it; what lspci begins a line with is no such name."""
+    loop = "# for b in 17:00.0 ca:00.0; do {}lspci -vv -s $b | grep LnkSta; done\n"
+    lines = "".join(f"{b} \t\tLnkSta:\tSpeed 32GT/s, Width x{w}\n" for b, w in (("17:00.0", 16), ("ca:00.0", 8)))
+    text = opened(tmp_path, loop.format('echo -n "$b "; ') + lines).run("lspci", "-vvv").stdout
+    assert ["17:00.0 Device: ?", "LnkSta:\tSpeed 32GT/s, Width x16"] == [row.strip() for row in text.splitlines()[:2]]
+    bridges = "17:00.0 PCI bridge: Intel Corporation Device 352a\nca:00.0 PCI bridge: Intel Corporation Device 352a\n"
+    assert bridges.splitlines()[1] in opened(tmp_path, loop.format("") + bridges).run("lspci").stdout
+
+
 def test_devices_that_were_asked_one_by_one_are_all_there(tmp_path: Path) -> None:
     """Each is a part of the list, which is then not known to be whole."""
     other = IBSTATUS.replace("mlx5_4", "mlx5_5")

@@ -209,6 +209,7 @@ def corpus_outputs() -> Iterator[Output]:
 FROM_CORPUS = tuple(sample_of(list(corpus_outputs())))
 # What is not put together again, as its breaks show in no line: a gap of many blanks in which the copy ends, one row of
 # many, the only broken line, a row of several widths. Each says less then, and says so where something is missing.
+_MLXLINK_JSON = "mlxlink/json-400g-dr4-mft4.34.txt"
 BEYOND_REPAIR = {
     "bare, pdsh": {"ibdev2netdev", "iblinkinfo"},  # each line is an output, whatever is before it
     "bare, ts": {"dmesg", "iblinkinfo"},  # times of a log are its own
@@ -222,7 +223,10 @@ BEYOND_REPAIR = {
     "bare, bars": {"ibdev2netdev", "show_gids", "lsmod", "dmesg", "iblinkinfo"},
     "bare, string": {"dmesg", "ibnetdiscover", "ibnetdiscover -p"},
     # a log whose lines begin with numbers; two lines, which are too few for a column of numbers
-    "bare, less -N": {"dmesg/xid63-row-remap.txt", "ib-fabric/ibportstate-error.txt"},
+    "bare, less -N": {"dmesg/xid63-row-remap.txt", "ib-fabric/ibportstate-error.txt", _MLXLINK_JSON},
+    # which its brackets alone make an output
+    "bare, cat -n": {_MLXLINK_JSON},
+    "bare, editor": {_MLXLINK_JSON},
     "80 columns": {
         "ibqueryerrors", "ibv_devinfo", "lldpctl json", "show_gids", "amd/amd-smi-topology-mi300x.txt",
         "dmesg/mlx5-probe-failed-create-eq.txt",

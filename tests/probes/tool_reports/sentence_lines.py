@@ -13,6 +13,9 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
         "guest-refused", "0000:9b:00.0",
     ),
     ("vfio: error opening /dev/vfio/27: Operation not permitted", "guest-refused", "/dev/vfio/27"),
+    ("   NTP synchronized: no", "clock-free", "NTP synchronized: no"),
+    ("Leap status     : Not synchronised", "clock-free", "Leap status     : Not"),
+    ("unsynchronised", "clock-free", "unsynchronised"),
     ("IB device mlx5_9 not found", "verbs-no-device", "mlx5_9"),
     ("No RDMA devices were detected", "verbs-no-device", ""),
     ("ls: cannot access '/dev/infiniband': No such file or directory", "verbs-no-device", "/dev/infiniband"),
@@ -131,7 +134,7 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ("Error: mtu greater than device maximum.", "mtu", ""),
     ("n4 systemd-networkd[8]: ib0: IPv4 address 10.1.3.4 conflict detected with b8:3f:d2", "address-taken", "10.1.3.4"),
     ("arping[8811]: 10.1.3.4 is already in use by b8:3f:d2:11:22:33 on ib0", "address-taken", "10.1.3.4"),
-    ("ls: cannot access '/mnt/ckpt': Stale file handle", "file-system", "/mnt/ckpt': Stale file handle"),
+    ("ls: cannot access '/mnt/ckpt': Stale file handle", "file-system", "/mnt/ckpt: Stale file handle"),
     ("ssh: connect to host n7 port 22: No route to host", "no-answer", "n7"),
     (
         "--- n7 (Lid 12) ibping statistics ---\n10 packets transmitted, 0 received, 100% packet loss, time 10000 ms",

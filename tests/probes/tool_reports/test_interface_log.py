@@ -130,6 +130,29 @@ def test_one_interface_without_a_carrier_is_named_and_one_of_a_list_is_not() -> 
         list_link_faults(row.format(3, "ens3f0") + row.format(4, "ens3f1"))
 
 
+@pytest.mark.parametrize(
+    ("other", "mtu", "down"),
+    [
+        ("ens3f1np1", 9000, {"ens3f0np0"}),
+        ("ens3f1np1", 1500, set()),
+        ("ens3f1np1", 4200, set()),
+        ("eno1", 9000, set()),
+    ],
+    ids=["set up for data", "as it comes", "another", "of the board"],
+)
+def test_the_odd_one_of_interfaces_named_alike_was_set_up_as_they_are(other: str, mtu: int, down: set[str]) -> None:
+    row = "{}: {}: <{},UP> mtu {} qdisc mq state UP\n"
+    text = row.format(3, "ens3f0np0", "NO-CARRIER", 1500 if mtu == 1500 else 9000) + row.format(
+        4, other, "LOWER_UP", mtu
+    )
+    try:
+        found = {report.subject for report in list_link_faults(text)}
+    except ParseError:
+        found = set()
+
+    assert down == found
+
+
 @pytest.mark.parametrize("text", [FUNCTIONS.format(up=",UP", state="auto"), FUNCTIONS.format(up="", state="enable")])
 def test_functions_that_have_a_link_are_no_fault(text: str) -> None:
     with pytest.raises(ParseError):

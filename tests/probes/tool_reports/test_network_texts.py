@@ -223,6 +223,12 @@ DROPS = (
     "      IFACE    STATE     RX_OK    RX_ERR    RX_DRP     TX_OK    TX_ERR    TX_DRP\n"
     "  Ethernet4  U  {} 0 {}  {} 0 {}\n"
 )
+DROPS_OF_ONE = (
+    "      IFACE    STATE     RX_OK    RX_ERR    RX_DRP     TX_OK    TX_ERR    TX_DRP\n"
+    "  Ethernet4  U  500,000,000,000 0 0  500,000,000,000 0 {}\n"
+    "  Ethernet8  U  510,000,000,000 0 0  490,000,000,000 0 {}\n"
+    "  Ethernet12  U  505,000,000,000 0 0  495,000,000,000 0 0\n"
+)
 QUEUES = (
     "     Port    TxQ    Counter/pkts    Counter/bytes    Drop/pkts    Drop/bytes\n---------  -----  ----\n"
     "Ethernet4    {}      90,000,111            7,872       {}             0\n"
@@ -329,6 +335,9 @@ ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
     (switch_ports.list_switch_ports, DROPS.format("8,000,000", "0", "9,000,000", "40,000"), ["switch-drops"]),
     (switch_ports.list_switch_ports, DROPS.format("8,000,000", "900,000", "9,000,000", "0"), ["switch-drops"]),
     (switch_ports.list_switch_ports, DROPS.format("8,000,000", "9,000", "9,000,000", "4,000"), []),
+    (switch_ports.list_switch_ports, DROPS_OF_ONE.format("4,204,551", "0"), ["switch-drops-most"]),
+    (switch_ports.list_switch_ports, DROPS_OF_ONE.format("4,204,551", "4,117,002"), []),
+    (switch_ports.list_switch_ports, DROPS_OF_ONE.format("42,551", "0"), []),
     (switch_ports.list_switch_ports, DROPS.format("8,000", "7,000", "9,000", "7,000"), []),
     (switch_ports.list_switch_ports, QUEUES.format("UC3", "812,442"), ["switch-drops"]),
     (switch_ports.list_switch_ports, QUEUES.format("UC3", "442"), []),
@@ -426,6 +435,8 @@ ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
     (storage.list_storage_faults, GDS.format("Supported", "Up: 2 Down: 0"), []),
     (storage.list_storage_faults, GDS.format("Supported", "Up: 3 Down: 1"), ["gds-rdma-down"]),
     (containers.list_node_faults, CONDITION.format("InfiniBandCheck", "True"), ["kube-condition"]),
+    (containers.list_node_faults, CONDITION.format("DiskPressure", "True"), ["kube-pressure"]),
+    (containers.list_node_faults, CONDITION.format("ReadonlyFilesystem", "False"), []),
     (containers.list_node_faults, CONDITION.format("InfiniBandCheck", "False"), []),
     (unnamed.list_zero_guids, GUID.format("0000:0000:0000:0000"), ["guid-zero"]),
 ]

@@ -362,8 +362,20 @@ def _dmon(clocks: Sequence[int], busy: int = 100) -> str:
         (_dmon([1755, 1740, 1300, 1750]), []),
         (_dmon([1755, 1740, 645, 1750], busy=4), []),
         (_dmon([1755, 645, 1750]), []),
+        (
+            _dmon([1755] * 4 + [1756]).replace(
+                "64     78    100     45   2619   1756", "91     99    100 45 2619 1756"
+            ),
+            [("NVIDIA 4", "GPU 4: GPU temp 91 °C, the others 64 °C; memory temp 99 °C, the others 78 °C")],
+        ),
+        (
+            _dmon([1755] * 4 + [1756], busy=4).replace(
+                "64     78      4     45   2619   1756", "91 78 99 45 2619 1756"
+            ),
+            [],
+        ),
     ],
-    ids=["one far below", "a power limit", "idle ones", "three"],
+    ids=["one far below", "a power limit", "idle ones", "three", "a hot one", "the only busy one"],
 )
 def test_a_clock_far_below_the_others(text: str, expected: Sequence[tuple[str, str]]) -> None:
     assert expected == [(report.subject, dict(report.detail)["what"]) for report in list_held_back(text)]

@@ -14,6 +14,9 @@ STATED = {
     "agent[7]: ERROR: device mlx5_3 port 1 rejected table 4": "mlx5_3",
     "Error: failed to bring up rail 3 on node gpu-17: training timeout": "rail 3",
     "swp17 lost its carrier twice": "swp17",
+    "GPU4 の クロック (HW Thermal Slowdown: Active)": "NVIDIA 4",
+    "le port mlx5_3 est en \u00ab Polling \u00bb": "mlx5_3",
+    "swp9 goes down and comes back each hour": "swp9",
     "NPU 4 never came back": "NPU 4",
     "fabric check: 0000:5E:00.0 has no link": "0000:5e:00.0",
     "PSU 2 is offline": "PSU 2",
@@ -42,6 +45,7 @@ CALM = (
     "mlx5_3: 392 Gb/s, expected 390 Gb/s",
     "swp12: count down to 400 Gb/s",
     "5: eth3: <BROADCAST,MULTICAST> mtu 1500 qdisc noop state DOWN mode DEFAULT",
+    "et-0/0/30               down  down     <- spare",
     "me@leaf:~$ ethtool -S swp22 | grep -i err",
     '{"gpu": 3, "error": null}',
 )
@@ -57,6 +61,11 @@ def test_a_line_that_states_a_failure_names_its_part(line: str) -> None:
 @pytest.mark.parametrize("line", CALM)
 def test_a_line_that_states_none_is_not_one(line: str) -> None:
     assert [] == list_unexplained(line)
+
+
+def test_a_question_behind_what_is_stated_takes_nothing_back() -> None:
+    (report,) = list_unexplained("Port 7 went down and came back twice. Can anyone look at the cable?")
+    assert report.subject == "Port 7"
 
 
 def test_lines_of_one_form_count_once_and_each_part_by_itself() -> None:

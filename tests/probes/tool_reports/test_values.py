@@ -63,6 +63,7 @@ CALM = (
     "NIC_ASYNC_ERROR_HANDLING=1",
     "883002 relax batch gres/gpu=1 FAILED 2:0",
     "a report without parts: failed",
+    "Users=(null) Accounts=gpu Licenses=(null) State=INACTIVE",  # a reservation
 )
 
 
@@ -283,6 +284,24 @@ ODD_TEXTS = {  # a text with one odd row -> what is noted of it
         '{"unit": "Gb/s", "bw": {' + ", ".join(f'"n{at}": {102.5 if at == 2 else 387}' for at in range(4)) + "}}",
         "entry n2: bw 102.5, the others 387",
     ),
+    "hosts before a label": (
+        "".join(f"c{at}: HugePages_Total: {0 if at == 3 else 512}\n" for at in range(1, 6)),
+        "c3: HugePages_Total 0, the others 512",
+    ),
+    "a pair of places": (
+        "".join(
+            f"rank {at}: GPU{at} numa={at // 3} cpus: {'0-31' if at != 4 else '32-63'}\n".replace(
+                "numa=1 cpus: 0-31", "numa=1 cpus: 64-95"
+            )
+            for at in range(6)
+        ).replace("32-63", "0-31"),
+        "rank 4: numa 1: cpus 0-31, others 64-95",
+    ),
+    "a setting in bars": (
+        "|gpu|name|mig.mode.current|\n|-|-|-|\n"
+        + "".join(f"|{at}|A100|{'Enabled' if at == 2 else 'Disabled'}|\n" for at in range(5)),
+        "gpu 2: mig.mode.current Enabled, the others Disabled",
+    ),
     "elements": (
         "".join(f"<psu><name>P{at}</name><volts>{0.1 if at == 3 else 54.1}</volts></psu>\n" for at in range(1, 5)),
         "name P3: volts 0.1, the others 54.1",
@@ -310,6 +329,8 @@ EVEN_TEXTS = (
     "alert state nic\nA resolved 1\nB inactive 1\nC inactive 1\n",
     "node rx_gbps\nn1 88\nn2 88\nn3 1\nn4 88\n",
     "numa distance nic\nnode 0 1 2\n0 10 32 32\n1 32 10 32\n2 32 32 10\n",
+    "".join(f"rank {at}: GPU{at} numa={at // 2} cpus: {at}-{at}\n" for at in range(4)),
+    "".join(f"rank {at}: GPU{at} numa={at // 3}\n" for at in range(4)),
     "node gpus\nn1 8\nn2 8\nn3 8\nlogin 0\n",
     "ber of nic\np1 1e-13\np2 3e-13\np3 2e-13\np4 1e-12\n",
     "snr_metric gpu\n" + "".join(f"lane {at} {498960 - 9000 * at}\n" for at in range(4)),

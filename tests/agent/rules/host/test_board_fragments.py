@@ -302,6 +302,25 @@ def test_flaps_in_a_log_alone(text: str, summary: str | None, tmp_path: Path) ->
     assert all(("roce-link-flap", "low") == (f.rule, f.confidence) for f in found)
 
 
+@pytest.mark.parametrize(
+    ("text", "is_down"),
+    [
+        (DOWN, True),
+        (UP + DOWN, False),  # in which order is not known
+        (f"Mar  3 01:00:00 n7 kernel: {DOWN}", True),
+        (f"Mar  3 01:00:00 n7 kernel: {UP}Mar  3 01:09:00 n7 kernel: {DOWN}", True),
+        (f"Mar  3 01:00:00 n7 kernel: {DOWN}Mar  3 01:09:00 n7 kernel: {UP}", False),
+        (f"[   12.000000] {DOWN}", False),
+        (f"[Mon Mar  3 01:00:00 2025] Linux version 6.8.0 (gcc)\n[Mon Mar  3 09:00:00 2025] {DOWN}", False),
+    ],
+    ids=["alone", "no date", "syslog", "at the end", "back", "a start", "a whole log"],
+)
+def test_a_link_that_is_down_at_the_end_of_an_excerpt_is_a_note(text: str, is_down: bool, tmp_path: Path) -> None:
+    found = [f for f in scan_text(tmp_path, text, "dmesg.txt").findings if f.rule == "roce-link-flap"]
+
+    assert ([("ens3np0", "info", "low")] if is_down else []) == [(f.label, f.severity, f.confidence) for f in found]
+
+
 def test_what_a_start_brings_is_no_flap(tmp_path: Path) -> None:
     heads = [f"[Mon Mar  3 01:0{n}:00 2025] " for n in (1, 2, 3)]
     text = f"[Mon Mar  3 01:00:00 2025] Linux version 6.8.0 (gcc)\n{flaps(*heads)}"
@@ -350,11 +369,12 @@ def test_ports_in_two_halves_are_one_note(tmp_path: Path) -> None:
 
 
 def test_ports_that_all_have_a_link_or_none_are_no_halves(tmp_path: Path) -> None:
-    for down in ((), (0, 1, 2, 3)):
+    for down, summaries in (((), []), ((0, 1, 2, 3), ["none of the ports that are listed has one"])):
         folder = tmp_path / str(len(down))
         folder.mkdir()
 
-        assert not any("no link on" in f.summary for f in scan_text(folder, rdma_link(*down), "rdma_link.txt").findings)
+        found = scan_text(folder, rdma_link(*down), "rdma_link.txt").findings
+        assert summaries == [f.summary.partition("; ")[2] for f in found if "no link on" in f.summary]
 
 
 FIRMWARE = (
