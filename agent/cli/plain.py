@@ -84,7 +84,6 @@ COMMANDS: Mapping[str, Options] = {
         "-q": ("quiet", SWITCH),
     },
 }
-BY_PLACE = ("path", "paths")  # parameters of `scan` and `job` that are no options
 
 DEFAULTS: Mapping[str, Any] = {"profile": "auto", "as_": "nagios"}  # not of `job`
 

@@ -61,13 +61,13 @@ def cut_margin(text: str, holds_output: Callable[[list[str]], bool]) -> str:
         if pattern is _MARGIN_PATTERNS[-1] and len(set(margins.values())) > 1:
             continue  # several pods: each is read alone
         marked = list(margins)
-        bare = [pattern.sub("", lines[number], count=1) for number in marked]
+        bare = _cut([lines[number] for number in marked], pattern)
         if any(_is_new(lines[number], pattern, holds_output) for number in marked[:_MARGIN_TRIES]) or (
             len(marked) >= _LEAST_MARKED * len([line for line in lines[:MARGIN_LINES] if line.strip()])
             and holds_output(bare)
             and (pattern.pattern == _OF_LIST or is_margin([lines[number] for number in marked], holds_output))
         ):
-            lines = [pattern.sub("", line, count=1) if pattern.match(line) else line for line in lines]
+            lines = _cut(lines, pattern)
             break
     return _cut_common(lines, holds_output) or "".join(lines)
 
@@ -115,7 +115,7 @@ def _cut_common(lines: Sequence[str], holds_output: Callable[[list[str]], bool])
     return None
 
 
-def _cut(lines: Sequence[str], margin: re.Pattern[str], end: re.Pattern[str] | None) -> list[str]:
+def _cut(lines: Sequence[str], margin: re.Pattern[str], end: re.Pattern[str] | None = None) -> list[str]:
     bare = [margin.sub("", line, count=1) if margin.match(line) else line for line in lines]
     return [end.sub("", line) for line in bare] if end else bare
 
@@ -137,4 +137,4 @@ def is_margin(lines: Sequence[str], holds_output: Callable[[list[str]], bool]) -
 
 def _is_new(line: str, margin: re.Pattern[str], holds_output: Callable[[list[str]], bool]) -> bool:
     """Whether an output begins in a line behind its margin, and not in the line as it is."""
-    return holds_output([margin.sub("", line, count=1)]) and not holds_output([line])
+    return holds_output(_cut([line], margin)) and not holds_output([line])

@@ -207,7 +207,7 @@ def _list_supplies(text: str) -> Iterator[ToolReport]:
         state = int(row["state"], 16)
         faults = [fault for bit, fault in _SUPPLY_FAULTS.items() if state & bit]
         if state & _PRESENT and faults:
-            yield ToolReport("sensor-failed", row["name"], _clean(row[0]), (("what", ", ".join(faults)),))
+            yield state_fault("sensor-failed", row["name"], ", ".join(faults), _clean(row[0]))
 
 
 def _read_ipmi_sensors(text: str) -> Iterator[ToolReport]:

@@ -15,22 +15,9 @@ from probes.tool_reports.facts import ToolReport
 
 _MOST_REPORTS = 64
 _SECTIONS = (  # of a screen
-    *(
-        "Host\n",
-        "Read: ",
-        "Not read: ",
-        "Save next (",
-        "Next: ",
-        "UNKNOWN  ",
-        "OK  ",
-        "Topology\n",
-        "NUMA ",
-        "├",
-        "└",
-        "│",
-    ),
-    *("GPU to ", "GPUDirect RDMA\n", "Could not check: "),
-)
+    "Host\n", "Read: ", "Not read: ", "Save next (", "Next: ", "UNKNOWN  ", "OK  ", "Topology\n", "NUMA ", "├", "└",
+    "│", "GPU to ", "GPUDirect RDMA\n", "Could not check: ",
+)  # fmt: skip
 _SEVERITIES = {"critical": "critical", "error": "error", "warning": "warning", "note": "note", "info": "note"}
 _RULE = r"[a-z][a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){1,6}"
 _WORDS = "CRITICAL|ERROR|WARNING|NOTE"
@@ -86,23 +73,24 @@ def list_own_findings(text: str) -> list[ToolReport]:
 
 
 def _list_lines(text: str) -> Iterator[ToolReport]:
-    severity, stated, rule, goes_on = "", "", "", False
-    for line in [*text.splitlines(), "NOTE  "]:
-        headline = _HEADLINE.fullmatch(line.rstrip())
-        headline = headline if headline and not _COUNTED.fullmatch(headline["text"]) else None
-        if checked := _CHECKED.fullmatch(line.rstrip()):
-            yield _report(checked["severity"], checked["text"], checked["rule"])
-        elif headline or line == "NOTE  ":
-            if stated:
-                yield _report(severity, stated, rule)
-            severity, stated = (headline["severity"], headline["text"]) if headline else ("", "")
-            rule, goes_on = "", True
-        elif goes_on and (more := _MORE.fullmatch(line.rstrip())):
-            stated += f" {more['text']}"
+    found: list[list[str]] = []  # each severity, text and rule
+    headed: list[str] = []  # the last one that has a headline; its rule stands below it
+    goes_on = False
+    for line in text.splitlines():
+        bare = line.rstrip()
+        headline = _HEADLINE.fullmatch(bare)
+        if checked := _CHECKED.fullmatch(bare):
+            found.append([checked["severity"], checked["text"], checked["rule"]])
+        elif headline and not _COUNTED.fullmatch(headline["text"]):
+            headed, goes_on = [headline["severity"], headline["text"], ""], True
+            found.append(headed)
+        elif goes_on and (more := _MORE.fullmatch(bare)):
+            headed[1] += f" {more['text']}"
         else:
             goes_on = False
-            row = _RULE_ROW.match(line)
-            rule = row["rule"] if row else rule
+            if headed and (row := _RULE_ROW.match(line)):
+                headed[2] = row["rule"]
+    yield from (_report(*row) for row in found)
 
 
 def _list_entries(text: str) -> Iterator[ToolReport]:

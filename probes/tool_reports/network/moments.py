@@ -6,11 +6,12 @@ The moment stands before the counter or in a line above it. What a counter is ca
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import lru_cache
 from itertools import islice
 
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.parts import find_part
 from probes.tool_reports.sentences.values import COUNT, judge
 
@@ -54,7 +55,7 @@ def list_growing(text: str) -> list[ToolReport]:
         first, last = rows[0], rows[-1]
         if last.number > first.number:
             what = f"{name} from {first.number} ({first.moment}) to {last.number} ({last.moment})"
-            reports.append(ToolReport("counter-grows", part, " ".join(last.line.split()), (("what", what),)))
+            reports.append(state_fault("counter-grows", part, what, last.line))
     return reports
 
 
@@ -63,6 +64,7 @@ def has_series(text: str) -> bool:
     return bool(_list_series(text))
 
 
+@lru_cache(maxsize=2)  # by which a text is recognized, and then read
 def _list_series(text: str) -> dict[tuple[str | None, str], list[_MomentCount]]:
     series: dict[tuple[str | None, str], list[_MomentCount]] = defaultdict(list)
     moment, part = "", None

@@ -19,7 +19,7 @@ from probes.tool_reports.tables.entries import (
     EXPECTED,
     MOST,
     TROUBLE,
-    WELL,
+    WELL_WORD,
     is_below,
     is_incomplete,
     read_number,
@@ -60,7 +60,6 @@ _STATES = (
 )
 _TROUBLE = lazy_pattern(rf"(?i)(?:{_STATES})!?(?=$|[\s(,;/\]])(?! Hat\b)")
 _TROUBLE_CELL = lazy_pattern(rf"(?i)(?:{_STATES})!?(?: ?\([^)]{{0,60}}\))?")
-_WELL = lazy_pattern(rf"(?i){WELL}")
 _LOUD = lazy_pattern(
     r"(?:FAIL(?:ED|URE)?|DEGRADED|DOWNGRADED|UNHEALTHY|CRITICAL|FAULTY?|OFFLINE|LOST|BAD|ALARM|NOT OK|ERR|NOK|KO)!?"
 )
@@ -354,7 +353,7 @@ def _judge_cells(line: str, has_part: bool) -> Iterator[Judged]:
     """
     cells = [cell.strip() for cell in _CELLS.split(line.strip(" \t|"))]
     stated = sum(_TROUBLE_CELL.fullmatch(cell) is not None for cell in cells[1:])
-    well = sum(_WELL.fullmatch(cell) is not None for cell in cells[1:])
+    well = sum(WELL_WORD.fullmatch(cell) is not None for cell in cells[1:])
     words = line.split()
     shown = " ".join(line.replace("|", " ").split())[:_LONGEST_VALUE]
     is_last = len(cells) > 2 and _LOUD.match(cells[-1]) and _TROUBLE_CELL.fullmatch(cells[-1])

@@ -25,6 +25,7 @@ from probes.tool_reports.tables.entries import (
     SHARE,
     TROUBLE_WORD,
     WELL,
+    WELL_WORD,
     FoundTable,
     align_units,
     is_below,
@@ -52,7 +53,7 @@ ODD = "value-odd"
 _SHOWN, _SAID = 60, 4
 _MOST_DECIBELS = 100
 _LIGHT = 1.05  # to the power of dB: 6 dB below the others are far
-_FEW_COUNTED, _FAR_COUNTED, _FAR_RATIO = 50, 10, 100  # of counts that others have less of, and of rates of errors
+_FAR_COUNTED, _FAR_RATIO = 10, 100  # of counts that others have less of, and of rates of errors
 _NO_CELL = ("-", "--", "—", "n/a", "na", "none", "")  # of what is not there
 _WORD = lazy_pattern(r"[A-Za-z][A-Za-z_*-]{1,20}")
 _MOST = lazy_pattern(rf"\b(?:{MOST}|total|cap)\b")
@@ -81,7 +82,6 @@ _WIDTH = lazy_pattern(r"x\d{1,2}|\d{1,3}(?:\.\d)?(?:G|Gb|Gbps|Gb/s|Gbit/s|GbE|Gb
 _UNIT_OF_ALL = lazy_pattern(r"[(\[](?:[mun]?s|[KMGT]i?[bB](?:it)?(?:/s|ps)|dBm?|°?C|[KMGT]?FLOPS|MHz|[AVW])[)\]]")
 _OF_LIGHT = lazy_pattern(r"\b[rt]x ?\d?\b")
 _OF_BEING = lazy_pattern(r"\b(?:up|in|online|alive|ready|healthy|present|reachable|connected|mounted|loaded|synced)$")
-_WELL = lazy_pattern(rf"(?i){WELL}")
 _ON = lazy_pattern(r"(?i)(?:\d{1,2}:)?(?:on|enabled|true)")  # of a priority, as `dcb` has them
 _OFF = lazy_pattern(r"(?i)(?:\d{1,2}:)?(?:off|disabled|false)")
 _NOT_RUN = lazy_pattern(
@@ -156,20 +156,17 @@ def _judge_table(table: FoundTable) -> Iterator[StatedValue]:
     if any(_OVER.search(name) for name in table.names):
         return
     names = [_name_row(table, cells) for cells, _ in table.rows]
+    of_other_kind = _list_other_kinds(table)
     far: dict[int, list[str]] = {}
     columns = [[cells[at] for cells, _ in table.rows] for at in range(len(table.names))]
     for at, (column, cells) in enumerate(zip(table.names, columns, strict=True)):
         judged = [judge(column, cell) for cell in cells] if column and not table.is_record else []
         counted = sum(row is not None and row[0] == COUNT for row in judged)
         for number, (name, (_, line), cell, row) in enumerate(zip(names, table.rows, cells, judged, strict=False)):
-            if (
-                row
-                and (row[0] != COUNT or 3 * counted <= len(cells))
-                and not (row[2] and _is_of_other_kind(table, number))
-            ):
+            if row and (row[0] != COUNT or 3 * counted <= len(cells)) and not (row[2] and number in of_other_kind):
                 yield _build(row[0], name, f"{column} {cell}", line, row[2])
         for number, says in _find_odd(table, at, cells) if at and not any(judged) else ():
-            if not _is_of_other_kind(table, number):
+            if number not in of_other_kind:
                 far.setdefault(number, []).append(f"{column} {says}".strip())
     for first, second in combinations([at for at, name in enumerate(table.names) if is_place(normalize(name))], 2):
         for number, usual in list_unpaired(columns[first], columns[second]):
@@ -185,21 +182,23 @@ def _judge_table(table: FoundTable) -> Iterator[StatedValue]:
     yield from _compare_columns(table, names)
 
 
-def _is_of_other_kind(table: FoundTable, number: int) -> bool:
-    """Whether a row is of another model or role than the others, has no work, or a name of another form."""
-    forms = Counter(shape(cells[0]) for cells, _ in table.rows)
-    usual, times = forms.most_common(1)[0]
-    if times > 1 and 3 * times >= 2 * len(table.rows) and shape(table.rows[number][0][0]) != usual:
-        return True
+def _list_other_kinds(table: FoundTable) -> set[int]:
+    """Rows of another model or role than the others, without work, or with a name of another form."""
+    forms = [shape(cells[0]) for cells, _ in table.rows]
+    usual, times = Counter(forms).most_common(1)[0]
+    others = set[int]()
+    if times > 1 and 3 * times >= 2 * len(forms):
+        others.update(number for number, form in enumerate(forms) if form != usual)
     for at, column in enumerate(table.names[1:], 1):
         cells = [cells[at] for cells, _ in table.rows]
         usual, times = Counter(cells).most_common(1)[0]
         words = normalize(column)
         is_state = _OF_STATE.search(words) is not None and read_number(usual) is not None
-        is_of_role = _OF_ROLE.fullmatch(cells[number]) is not None and not is_state
-        if cells[number] != usual and (is_of_role or (_OF_KIND.search(words) and times > 1)):
-            return True
-    return False
+        is_of_kind = times > 1 and _OF_KIND.search(words) is not None
+        for number, cell in enumerate(cells):
+            if cell != usual and (is_of_kind or (not is_state and _OF_ROLE.fullmatch(cell))):
+                others.add(number)
+    return others
 
 
 def _build(code: str, name: str, what: str, line: str, is_down: bool = False) -> StatedValue:
@@ -384,7 +383,7 @@ def _is_other(value: str, usual: str, words: str, of_state: bool) -> bool:
         return _OFF.fullmatch(value) is not None
     if _USUAL_STATES.fullmatch(usual) and (_NOT_CALM.fullmatch(value) or _DENIED.sub("", value) == usual.lower()):
         return True
-    return _WELL.fullmatch(usual) is not None and _is_other_state(value, usual)
+    return WELL_WORD.fullmatch(usual) is not None and _is_other_state(value, usual)
 
 
 def _is_other_state(cell: str, usual: str) -> bool:

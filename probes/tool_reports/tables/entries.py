@@ -38,6 +38,7 @@ _PREFIXED = lazy_pattern(r"[kKMGT]i?(?:[bB](?:it|its)?|T|FLOPS)(?:/s|/sec|ps)?|[
 _RATIO = lazy_pattern(
     r"x?(?P<value>\d{1,5}) ?(?:/|of|out of) ?x?(?P<whole>\d{1,5})(?: (?:up|ready|online|active|ok|healthy))?"
 )
+WELL_WORD = lazy_pattern(rf"(?i){WELL}")
 CALM = lazy_pattern(rf"(?i){WELL}|{IN_USE}")
 TROUBLE_WORD = lazy_pattern(rf"(?i)(?:{TROUBLE}|time-?out|timed out|never|hung)!?:?")
 

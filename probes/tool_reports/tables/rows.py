@@ -173,7 +173,6 @@ def _list_samples(line: str) -> Iterator[tuple[str, str, str, str]]:
         found = several
     title = line[: found[0].start()].strip(" \t:=") if len(found) > 1 else ""
     for match in found:
-        key, _value = match.group(1, 2) if match[1] else match.group(3, 4)
         key, value = match.group(1, 2) if match[1] else match.group(3, 4)
         pieces = _PIECES_OF_KEY.split(key.strip("._-"))
         at = next(at for at, piece in enumerate(pieces) if any(map(str.isdecimal, piece)))
