@@ -3,55 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 
-from probes.host.commands import (
-    AMD_SAVED,
-    CXL_SAVED,
-    ETHTOOL_COUNTERS,
-    ETHTOOL_FEC,
-    ETHTOOL_SETTINGS,
-    HCCN_OF_NPU,
-    HCCN_SAVED,
-    HL_SMI_SAVED,
-    IB_FABRIC_SAVED,
-    IB_LINKS,
-    IB_NODES,
-    IP_LINK_SAVED,
-    KERNEL_LOG,
-    KERNEL_LOG_EARLIER,
-    KERNEL_LOG_SAVED,
-    LABELLED,
-    LABELLED_OF_INTERFACES,
-    LIMITS_SAVED,
-    LLDP,
-    LLDP_SAVED,
-    MACHINE_TEXTS,
-    NCCL_SETTINGS,
-    NEURON_SAVED,
-    NPU_HCCS,
-    NPU_INFO,
-    NPU_SAVED,
-    NPU_SIO,
-    NVIDIA_SMI,
-    NVIDIA_SMI_SAVED,
-    NVIDIA_SMI_TABLE,
-    NVLINK_ERRORS,
-    OF_INTERFACE,
-    OF_SERVICE,
-    PCI,
-    RDMA,
-    RDMA_GUIDS,
-    RDMA_SAVED,
-    RDMA_SYSTEM_SAVED,
-    ROTATED_LOG,
-    SERVICE_LOG,
-    SERVICE_SAVED,
-    SHOW_GIDS,
-    SYSFS_SAVED,
-    SYSTEM,
-    TOOL_REPORTS_SAVED,
-)
+from probes.host import commands
 from probes.host.interface import Absent, Host
 from probes.probe import ModuleReader, Probe, Reading, Skipped
 
@@ -94,7 +48,7 @@ def probes() -> tuple[Probe, ...]:
             gives=("pci", "pci_sysfs"),
             nothing_saved=f"/sys/bus/pci/devices: {_NO_FILE}",
         ),
-        Probe("nvml", _nvml, 25.0, gives=("gpu",), loads_library=True),
+        Probe("nvml", ModuleReader("probes.gpu.nvml", require=_require_nvml), 25.0, gives=("gpu",), loads_library=True),
         Probe(
             "kfd",
             ModuleReader("probes.amd.probe"),
@@ -104,9 +58,9 @@ def probes() -> tuple[Probe, ...]:
         ),
         Probe(
             "amd_smi",
-            _amd_smi,
+            ModuleReader("probes.amd.smi", require=_requires(commands.AMD_SAVED)),
             25.0,
-            evidence=_has_saved(*AMD_SAVED),
+            evidence=_has_saved(*commands.AMD_SAVED),
             gives=("gpu",),
             devices=_AMD,
             loads_library=True,
@@ -114,7 +68,7 @@ def probes() -> tuple[Probe, ...]:
         Probe(
             "gaudi",
             ModuleReader("probes.gaudi.probe"),
-            evidence=_has_saved(*HL_SMI_SAVED),
+            evidence=_has_saved(*commands.HL_SMI_SAVED),
             gives=("gpu",),
             devices=(("0x1da3", "0x12"),),
             nothing_saved="no card in /sys/class/accel",
@@ -122,7 +76,7 @@ def probes() -> tuple[Probe, ...]:
         Probe(
             "neuron",
             ModuleReader("probes.neuron.probe"),
-            evidence=_has_saved(*NEURON_SAVED),
+            evidence=_has_saved(*commands.NEURON_SAVED),
             gives=("gpu",),
             devices=_NEURON,
             nothing_saved="no saved output of neuron-ls",
@@ -136,7 +90,7 @@ def probes() -> tuple[Probe, ...]:
         Probe(
             "npu",
             ModuleReader("probes.ascend.npu"),
-            evidence=_has_saved(*NPU_SAVED, about=(NPU_HCCS, NPU_SIO)),
+            evidence=_has_saved(*commands.NPU_SAVED, about=(commands.NPU_HCCS, commands.NPU_SIO)),
             gives=("gpu",),
             devices=_NPUS,
             nothing_saved="no device node of an NPU, and no saved output of npu-smi",
@@ -144,14 +98,14 @@ def probes() -> tuple[Probe, ...]:
         Probe(
             "hccn",
             ModuleReader("probes.ascend.hccn"),
-            evidence=_has_saved(*HCCN_SAVED, about=HCCN_OF_NPU),
+            evidence=_has_saved(*commands.HCCN_SAVED, about=commands.HCCN_OF_NPU),
             devices=_NPUS,
             nothing_saved="neither /etc/hccn.conf nor device nodes nor saved outputs of hccn_tool",
         ),
         Probe(
             "cxl",
             ModuleReader("probes.cxl.probe"),
-            evidence=_has_saved(*CXL_SAVED),
+            evidence=_has_saved(*commands.CXL_SAVED),
             devices=(("", "0x0502"),),
             nothing_saved=f"/sys/bus/cxl/devices: {_NO_FILE}",
         ),
@@ -160,7 +114,7 @@ def probes() -> tuple[Probe, ...]:
             ModuleReader("probes.rdma.sysfs"),
             nothing_saved="the source holds no /sys/class/infiniband",
         ),
-        Probe("rdma_netlink", _rdma_netlink),
+        Probe("rdma_netlink", ModuleReader("probes.rdma.netlink", require=_require_rdma_netlink)),
         Probe(
             "netdev",
             ModuleReader("probes.netdev.probe"),
@@ -176,18 +130,19 @@ def probes() -> tuple[Probe, ...]:
         Probe("optics", _optics, 15.0, evidence=_shows_interfaces, nothing_saved="no saved output of ethtool -m"),
         Probe(
             "dcb",
-            _dcb,
+            ModuleReader("probes.dcb.probe", require=_require_interface),
             evidence=_shows_interfaces,
             nothing_saved="no Ethernet interface of a PCI device is seen here",
         ),
-        Probe("lldp", _lldp),
+        Probe("lldp", ModuleReader("probes.netdev.lldp", require=_require_lldp)),
         Probe(
             "ib_fabric",
             _ib_fabric,
-            evidence=_has_saved(("ibstat",), *IB_FABRIC_SAVED),  # ibstat names rails, of which each may have its own
+            # ibstat names rails, of which each may have its own
+            evidence=_has_saved(("ibstat",), *commands.IB_FABRIC_SAVED),
             nothing_saved="no saved output of ibnetdiscover, iblinkinfo or ibdiagnet",
         ),
-        Probe("tool_reports", _tool_reports),
+        Probe("tool_reports", ModuleReader("probes.tool_reports.probe", require=_require_outputs)),
         Probe(
             "modules",
             ModuleReader("probes.kernel.modules"),
@@ -197,43 +152,55 @@ def probes() -> tuple[Probe, ...]:
         Probe(
             "services",
             ModuleReader("probes.services.probe"),
-            evidence=_has_saved(*_LOGS, *SERVICE_SAVED, about=(SERVICE_LOG, *OF_SERVICE)),
+            evidence=_has_saved(*_LOGS, *commands.SERVICE_SAVED, about=(commands.SERVICE_LOG, *commands.OF_SERVICE)),
             nothing_saved="no /run/systemd/system: systemd is not the init here, or the source does not hold it",
         ),
         Probe(
             "limits",
             ModuleReader("probes.system.limits"),
-            evidence=_has_saved(*LIMITS_SAVED),
+            evidence=_has_saved(*commands.LIMITS_SAVED),
             nothing_saved="neither limits of services, nor PAM's limits, nor /dev are in this source",
         ),
         Probe(
             "nccl",
             ModuleReader("probes.nccl.probe"),
-            evidence=_has_saved(NCCL_SETTINGS),
+            evidence=_has_saved(commands.NCCL_SETTINGS),
             nothing_saved="neither /etc/nccl.conf nor processes nor libraries of NCCL are in this source",
         ),
         Probe(
             "kernel_log",
             ModuleReader("probes.kernel.log"),
             15.0,
-            evidence=_has_saved(*_LOGS, *KERNEL_LOG_EARLIER, about=(ROTATED_LOG,)),
+            evidence=_has_saved(*_LOGS, *commands.KERNEL_LOG_EARLIER, about=(commands.ROTATED_LOG,)),
             nothing_saved=f"/dev/kmsg: {_NO_FILE}",
         ),
-        Probe("lspci", _lspci, fallback_for="pci", evidence=_has_saved(*PCI), gives=("pci",)),
+        Probe(
+            "lspci",
+            ModuleReader("probes.pci.lspci", require=_requires(commands.PCI)),
+            fallback_for="pci",
+            evidence=_has_saved(*commands.PCI),
+            gives=("pci",),
+        ),
         Probe(
             "nvidia_smi",
-            _nvidia_smi,
+            ModuleReader("probes.gpu.nvidia_smi", require=_require_nvidia_smi),
             30.0,
             fallback_for="nvml",
-            evidence=_has_saved(*NVIDIA_SMI, *NVIDIA_SMI_SAVED, *NVIDIA_SMI_TABLE),
+            evidence=_has_saved(*commands.NVIDIA_SMI, *commands.NVIDIA_SMI_SAVED, *commands.NVIDIA_SMI_TABLE),
             gives=("gpu",),
         ),
-        Probe("rdma_tools", _rdma_tools, fallback_for="rdma", evidence=_has_saved(*RDMA, *RDMA_SAVED), gives=("rdma",)),
+        Probe(
+            "rdma_tools",
+            ModuleReader("probes.rdma.tools", require=_requires(commands.RDMA + commands.RDMA_SAVED)),
+            fallback_for="rdma",
+            evidence=_has_saved(*commands.RDMA, *commands.RDMA_SAVED),
+            gives=("rdma",),
+        ),
         Probe(
             "lsmod",
             ModuleReader("probes.kernel.modules", "read_lsmod"),
             fallback_for="modules",
-            evidence=_has_saved(*SYSTEM),
+            evidence=_has_saved(*commands.SYSTEM),
             gives=("modules",),
             nothing_saved="lsmod: no saved output",
         ),
@@ -255,18 +222,16 @@ def probe(name: str) -> Probe:
     return next(probe for probe in probes() if probe.name == name)
 
 
-def _has_saved(*commands: tuple[str, ...], about: tuple[tuple[str, ...], ...] = ()) -> Callable[[Host], bool]:
-    """Whether a recorded source holds the output of any of these commands; `about`: of any thing that is named last."""
+def _has_saved(*wanted: tuple[str, ...], about: tuple[tuple[str, ...], ...] = ()) -> Callable[[Host], bool]:
+    """Whether a recorded source holds any of these outputs; `about`: of any thing that is named last."""
     return lambda host: (
-        any(host.has_output(*argv) for argv in commands) or any(host.saved_arguments(*argv) for argv in about)
+        any(host.has_output(*argv) for argv in wanted) or any(host.saved_arguments(*argv) for argv in about)
     )
 
 
-_LOGS = (*KERNEL_LOG, *KERNEL_LOG_SAVED)
+_LOGS = (*commands.KERNEL_LOG, *commands.KERNEL_LOG_SAVED)
 _shows_interfaces = _has_saved(  # see probes/netdev/shown_links.py
-    ("ip", "-s", "-d", "link"),
-    ("ip", "-d", "link"),
-    ("ip", "link"),
+    *commands.IP_LINK_SAVED,
     ("ifconfig",),
     ("node_exporter",),
     ("rdma", "link"),
@@ -274,47 +239,56 @@ _shows_interfaces = _has_saved(  # see probes/netdev/shown_links.py
     ("ibdev2netdev",),
     ("ibdev2netdev", "-v"),
     ("show_gids",),
-    *LLDP,
-    *LLDP_SAVED,
-    about=OF_INTERFACE,
+    *commands.LLDP,
+    *commands.LLDP_SAVED,
+    about=commands.OF_INTERFACE,
 )
 
 
 # What answers a live host only, and parsers of tools' outputs, are most of all probes' code, and few sources need them:
-# each is imported where there is something to read; on a live host by the child that reads.
+# each is imported where these find something to read; on a live host by the child that reads.
 
 
-def _nvml(host: Host) -> Reading:
+def _require_nvml(host: Host) -> None:
     if not _answers(host):
         raise Absent(f"a {host.kind} holds no NVML answers")
     _require_driver(host)
-    from probes.gpu.nvml import read
-
-    return read(host)
 
 
-def _amd_smi(host: Host) -> Reading:
-    if not _answers(host):
-        _require_saved(host, AMD_SAVED)
-    from probes.amd.smi import read
-
-    return read(host)
+def _require_nvidia_smi(host: Host) -> None:
+    _require_saved(host, commands.NVIDIA_SMI + commands.NVIDIA_SMI_SAVED + commands.NVIDIA_SMI_TABLE)
+    _require_driver(host)
 
 
-def _rdma_netlink(host: Host) -> Reading:
-    if not _answers(host) and not _has_saved(*RDMA_SYSTEM_SAVED)(host):
+def _require_rdma_netlink(host: Host) -> None:
+    if not _answers(host) and not _has_saved(*commands.RDMA_SYSTEM_SAVED)(host):
         raise Absent(f"a {host.kind} holds no netlink answers")
-    from probes.rdma.netlink import read
 
-    return read(host)
+
+def _require_interface(host: Host) -> None:
+    if not _answers(host):
+        from probes.visible_interfaces import is_networked
+
+        if not is_networked(host):
+            raise Absent("no Ethernet interface of a PCI device is seen here")
+
+
+def _require_lldp(host: Host) -> None:
+    if not _answers(host) and not _has_saved(*commands.LLDP, *commands.LLDP_SAVED)(host):
+        raise Absent("no saved output of lldpctl")
+
+
+def _require_outputs(host: Host) -> None:
+    of_interfaces = (*commands.OF_INTERFACE, *commands.LABELLED_OF_INTERFACES)
+    if host.live or not _has_saved(*commands.COMMANDS, *commands.SAVED, about=of_interfaces)(host):
+        raise Absent("no saved output of a tool that states faults")
 
 
 def _ethtool(host: Host) -> Reading:
     if not _answers(host):
         from probes.visible_interfaces import holds_output
 
-        saved = [("ethtool", *option) for option in ((), ("-i",), ("-a",), ("--show-fec",), ("-S",))]
-        if not holds_output(host, *saved):
+        if not holds_output(host, *commands.ETHTOOL_SAVED[:-1]):
             raise Absent("no saved output of ethtool about an interface that is shown")
         from probes.ethtool.saved import read_saved
 
@@ -338,47 +312,6 @@ def _optics(host: Host) -> Reading:
     return read(host)
 
 
-def _dcb(host: Host) -> Reading:
-    if not _answers(host):
-        from probes.visible_interfaces import is_networked
-
-        if not is_networked(host):
-            raise Absent("no Ethernet interface of a PCI device is seen here")
-    from probes.dcb.probe import read
-
-    return read(host)
-
-
-def _lldp(host: Host) -> Reading:
-    if not _answers(host) and not _has_saved(*LLDP, *LLDP_SAVED)(host):
-        raise Absent("no saved output of lldpctl")
-    from probes.netdev.lldp import read
-
-    return read(host)
-
-
-def _lspci(host: Host) -> Reading:
-    _require_saved(host, PCI)
-    from probes.pci.lspci import read
-
-    return read(host)
-
-
-def _nvidia_smi(host: Host) -> Reading:
-    _require_saved(host, NVIDIA_SMI + NVIDIA_SMI_SAVED + NVIDIA_SMI_TABLE)
-    _require_driver(host)
-    from probes.gpu.nvidia_smi import read
-
-    return read(host)
-
-
-def _rdma_tools(host: Host) -> Reading:
-    _require_saved(host, RDMA + RDMA_SAVED)
-    from probes.rdma.tools import read
-
-    return read(host)
-
-
 def _ib_fabric(host: Host) -> Reading:
     if host.live:
         raise Skipped(FABRIC_NEVER_ASKED)
@@ -387,30 +320,6 @@ def _ib_fabric(host: Host) -> Reading:
     if host.kind == "capture" and not any(outputs(host)):
         raise Skipped(FABRIC_NEVER_ASKED)
     return read(host)
-
-
-def _tool_reports(host: Host) -> Reading:
-    tables: tuple[tuple[str, ...], ...] = (
-        *NVIDIA_SMI_TABLE,
-        *NVIDIA_SMI_SAVED,
-        NPU_INFO,
-        *HL_SMI_SAVED,
-        *AMD_SAVED,
-        *IB_LINKS,
-        *IB_NODES,
-        NVLINK_ERRORS,
-        *TOOL_REPORTS_SAVED,
-    )
-    of_interfaces = (ETHTOOL_COUNTERS, ETHTOOL_SETTINGS, ETHTOOL_FEC)
-    if host.kind in ("dump", "text"):  # other sources have files of the machine, which hold its modules, too
-        tables = (*tables, *SYSTEM, *SYSFS_SAVED, *KERNEL_LOG_SAVED, *RDMA_GUIDS, *IP_LINK_SAVED, SHOW_GIDS)
-    if not _answers(host):
-        tables = (*tables, *MACHINE_TEXTS)
-    if not host.live and _has_saved(*tables, *LABELLED, about=(*of_interfaces, *LABELLED_OF_INTERFACES))(host):
-        from probes.tool_reports.probe import read
-
-        return read(host)
-    raise Absent("no saved output of a tool that states faults")
 
 
 def _answers(host: Host) -> bool:
@@ -426,7 +335,11 @@ def _require_driver(host: Host) -> None:
         require_driver(host)
 
 
-def _require_saved(host: Host, commands: tuple[tuple[str, ...], ...]) -> None:
+def _require_saved(host: Host, wanted: tuple[tuple[str, ...], ...]) -> None:
     """Raises Absent for a source of saved outputs without any of these; a live host or its capture is asked."""
-    if not _answers(host) and not any(host.has_output(*argv) for argv in commands):
-        raise Absent(f"no saved output of {', '.join(sorted({argv[0] for argv in commands}))}")
+    if not _answers(host) and not any(host.has_output(*argv) for argv in wanted):
+        raise Absent(f"no saved output of {', '.join(sorted({argv[0] for argv in wanted}))}")
+
+
+def _requires(wanted: tuple[tuple[str, ...], ...]) -> Callable[[Host], None]:
+    return partial(_require_saved, wanted=wanted)

@@ -11,6 +11,14 @@ _ENDS = {"{": "}", "[": "]"}
 _DEEPEST = 64
 
 
+def load_first(text: str) -> Any:
+    """The value that a text begins with. Raises ParseError."""
+    try:
+        return json.JSONDecoder().raw_decode(text.lstrip())[0]
+    except (ValueError, RecursionError) as why:
+        raise ParseError(f"no JSON, cut or elided: {str(why)[:80]}") from why
+
+
 def load_json(text: str) -> tuple[Any, bool]:
     """The document that a text begins with, and whether its end is missing: what its last objects lack is not known.
     Raises ParseError where it is no JSON.

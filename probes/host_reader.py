@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from probes import netlink
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Denied, Failed, Host, ReadError
 from probes.probe import Gap, GapCode
 from probes.text import ParseError
 
+_T = TypeVar("_T")
 SHORT_BYTES = 4096  # one attribute: sysfs never shows more than a page
 REASONS_SHOWN = 5
 FileFacts = Mapping[str, tuple[str, Callable[[str], Any]]]  # small files by name: the fact of each, and its parser
@@ -93,6 +94,14 @@ class HostReader:
         """What a command printed whose output the source holds; a live host is not asked to run it."""
         return self.output(*argv) if self.host.has_output(*argv) else None
 
+    def parsed(self, text: str | None, parse: Callable[[str], _T], about: str = "") -> _T | None:
+        """What a parser makes of a text that has an answer. `about`: begins the reason where it is not of its form."""
+        try:
+            return parse(text) if text is not None else None
+        except ParseError as why:
+            self.gap(f"{about}{why}")
+            return None
+
     def messages(self, protocol: int, request: bytes, kind: int, source: str) -> list[bytes]:
         """Payloads of the messages of one kind in a netlink answer. Raises ReadError, also for a malformed one."""
         try:
@@ -109,6 +118,14 @@ class HostReader:
         except ReadError as why:
             self._note(why)
             return None
+
+    def is_there(self, directory: str) -> bool:
+        """Whether there is such a directory, also one that may not be listed."""
+        try:
+            self.host.listdir(directory)
+        except ReadError as why:
+            return not isinstance(why, Absent)
+        return True
 
     def link(self, path: str) -> str | None:
         """Where a symbolic link points, as it stands."""

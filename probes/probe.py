@@ -76,14 +76,18 @@ class Skipped(Exception):
 
 
 class ModuleReader:
-    """Reads by a function of a module that is imported for it: most sources have nothing for most probes."""
+    """Reads by a function of a module that is imported for it: most sources have nothing for most probes. `require`:
+    raises Absent or Skipped before the import where the host has nothing for it."""
 
-    def __init__(self, module: str, function: str = "read") -> None:
+    def __init__(self, module: str, function: str = "read", require: Callable[[Host], None] | None = None) -> None:
         self.module = module
         self.function = function
+        self.require = require
 
     def __call__(self, host: Host) -> Reading:
         """See Probe.read."""
+        if self.require:
+            self.require(host)
         reading: Reading = getattr(import_module(self.module), self.function)(host)
         return reading
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, AnyStr, cast
+from typing import Any, AnyStr, TypeVar, cast
+
+_Row = TypeVar("_Row")
 
 
 class LazyPattern:
@@ -196,6 +198,11 @@ def find_median(values: Iterable[float]) -> float:
 def lazy_pattern(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Like re.compile, for what few sources hold: a scan imports a hundred patterns, and uses a fifth of them."""
     return cast("re.Pattern[AnyStr]", LazyPattern(pattern, flags))
+
+
+def lazy_rows(rows: Iterable[tuple[_Row, str]], flags: int = 0) -> tuple[tuple[_Row, re.Pattern[str]], ...]:
+    """Rows that end with a pattern, which is compiled when it is first needed."""
+    return tuple((row, lazy_pattern(pattern, flags)) for row, pattern in rows)
 
 
 _BYTE_ORDER_MARKS = (  # the longer first: that of UTF-32 begins as that of UTF-16 does

@@ -56,7 +56,7 @@ class WorkerPool(Scheduler):
         self.suspects: dict[str, _Suspect] = {}
         self.lock_numbers: dict[str, int] = {}  # of probes whose first lock a daemon holds
         for probe in self.waiting:  # once, here: each child would do it, and this process for what the child answers
-            if isinstance(probe.read, ModuleReader) and not probe.devices:
+            if isinstance(probe.read, ModuleReader) and not (probe.devices or probe.read.require):
                 import_module(probe.read.module)
         try:
             while self.waiting or self._list_busy():

@@ -109,13 +109,7 @@ def _saved_ports(reader: HostReader) -> Iterable[PortOutput]:
 
 
 def _parse(reader: HostReader, argv: tuple[str, ...], npu: int | None) -> list[PortOutput]:
-    if (text := reader.saved(*argv)) is None:
-        return []
-    try:
-        return parse_hccn(text, npu)
-    except ParseError as why:
-        reader.gap(f"{' '.join(argv)}: {why}")
-        return []
+    return reader.parsed(reader.saved(*argv), lambda text: parse_hccn(text, npu), f"{' '.join(argv)}: ") or []
 
 
 def _merge(ports: Iterable[PortOutput]) -> tuple[PortOutput, ...]:
@@ -130,13 +124,7 @@ def _merge(ports: Iterable[PortOutput]) -> tuple[PortOutput, ...]:
 
 
 def _ranks(reader: HostReader) -> tuple[RankDevice, ...]:
-    if (text := reader.saved(*RANK_TABLE)) is None:
-        return ()
-    try:
-        return tuple(parse_rank_table(text))
-    except ParseError as why:
-        reader.gap(f"rank table: {why}")
-        return ()
+    return tuple(reader.parsed(reader.saved(*RANK_TABLE), parse_rank_table, "rank table: ") or ())
 
 
 MOST_DEVICES = 4096

@@ -163,15 +163,8 @@ def _read_saved(reader: HostReader, name: str) -> list[Dcb]:
     for about in DCB_OBJECTS:
         as_json, as_text = ("dcb", "-j", about, "show", "dev", name), ("dcb", about, "show", "dev", name)
         questions += [(argv, partial(parse_dcb, about)) for argv in (as_json, as_text)]
-    answers = []
-    for argv, parse in questions:
-        text = reader.saved(*argv)
-        if text is None:
-            continue
-        try:
-            answers.append(parse(text))
-        except ParseError as why:
-            reader.gap(f"{' '.join(argv)}: {why}")
+    parsed = [reader.parsed(reader.saved(*argv), parse, f"{' '.join(argv)}: ") for argv, parse in questions]
+    answers = [answer for answer in parsed if answer is not None]
     control = read_saved_interface(reader, parse_flow_control, "ethtool", "-S", name)
     return [*answers, Dcb("ethtool -S", pfc=control[0])] if control is not None else answers
 

@@ -213,32 +213,13 @@ MLXLINK, GAUDI_PORTS = ("mlxlink",), ("manage_network_ifs.sh",)  # each below it
 TOOL_ERRORS_SAVED = tuple(
     ("error", "of", tool)
     for tool in (
-        *("rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "CUDA", "modprobe", "openibd", "mstflint", "ping"),
-        *("ibv_devinfo", "ibstat", "ibstatus", "sminfo", "ibping", "rping", "ib_write_bw", "ibv_reg_mr", "fi_info"),
-        *(
-            "ucx_info",
-            "nvshmem",
-            "gdrcopy",
-            "gdsio",
-            "mooncake",
-            "rxdm",
-            "kubelet",
-            "ofed-driver",
-            "rdma-shared-dp",
-            "sharp",
-            "verbs",
-        ),
-        *(
-            "ip",
-            "dcgmi",
-            "nvidia-smi",
-            "nvidia-installer",
-            "hl-smi",
-            "text",
-            "program",
-        ),  # one of these beside other outputs; a failure that none of them states
+        "rocm-smi", "rocminfo", "amd-smi", "npu-smi", "neuron-ls", "CUDA", "modprobe", "openibd", "mstflint", "ping",
+        "ibv_devinfo", "ibstat", "ibstatus", "sminfo", "ibping", "rping", "ib_write_bw", "ibv_reg_mr", "fi_info",
+        "ucx_info", "nvshmem", "gdrcopy", "gdsio", "mooncake", "rxdm", "kubelet", "ofed-driver", "rdma-shared-dp",
+        "sharp", "verbs", "ip", "dcgmi", "nvidia-smi", "nvidia-installer", "hl-smi",
+        "text", "program",  # one of these beside other outputs; a failure that none of them states
     )
-)
+)  # fmt: skip
 LDD = ("ldd",)
 CHECKS = ("health", "checks")  # results of checks of any tool: a table, or a line each
 COUNTERS = ("counters", "of", "ports")  # of errors, of several moments, whatever tool prints them

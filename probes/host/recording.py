@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from probes.host.udev import record, record_of
 from probes.netlink import same_question
 
 _OF_A_PROCESS = ("/proc/self", "/proc/thread-self")  # links to another place for each child that asks
+_ANSWERS = ("commands", "nvml", "netlink", "ethtool")  # of a Recording, by question
 Call = tuple[str, str]  # NVML function, arguments as JSON
 K = TypeVar("K")
 V = TypeVar("V")
@@ -51,10 +52,8 @@ class Recording:
         """Take over what was asked after the probes: only where the probes asked nothing, so that a replay answers
         them as the host did."""
         known = self.files.keys() | self.refusals.keys() | self.links.keys() | self.listings.keys()
-        _fill(self.links, {path: text for path, text in later.links.items() if path not in known})
-        _fill(self.files, {path: content for path, content in later.files.items() if path not in known})
-        _fill(self.listings, {path: names for path, names in later.listings.items() if path not in known})
-        _fill(self.refusals, {path: why for path, why in later.refusals.items() if path not in known})
+        for name in ("links", "files", "listings", "refusals"):
+            _fill(getattr(self, name), {path: row for path, row in getattr(later, name).items() if path not in known})
         self.directories |= later.directories - self.files.keys() - self.links.keys()
 
     def merge(self, other: Recording) -> None:
@@ -62,23 +61,14 @@ class Recording:
         for path, content in other.files.items():
             self.keep(path, content)
         self.directories |= other.directories
-        _fill(self.links, other.links)
-        _fill(self.listings, other.listings)
-        _fill(self.refusals, other.refusals)
-        _fill(self.commands, other.commands)
-        _fill(self.nvml, other.nvml)
-        _fill(self.netlink, other.netlink)
-        _fill(self.ethtool, other.ethtool)
-        _fill(self.lost, other.lost)
-        _fill(self.unanswered, other.unanswered)
+        for name in ("links", "listings", "refusals", *_ANSWERS, "lost", "unanswered"):
+            _fill(getattr(self, name), getattr(other, name))
 
     def over(self, earlier: Recording) -> Recording:
         """This one, with what only the earlier one was asked: a replay answers as the host did at last."""
         self.add(earlier)
-        _fill(self.commands, earlier.commands)
-        _fill(self.nvml, earlier.nvml)
-        _fill(self.netlink, earlier.netlink)
-        _fill(self.ethtool, earlier.ethtool)
+        for name in _ANSWERS:
+            _fill(getattr(self, name), getattr(earlier, name))
         self.lost = {**earlier.lost, **self.lost}
         self.unanswered = {**earlier.unanswered, **self.unanswered}
         self.missing = [*earlier.missing, *self.missing]
@@ -166,13 +156,7 @@ class RecordingHost:
 
     def run(self, *argv: str) -> Completed:
         """See Host.run."""
-        try:
-            completed = self._host.run(*argv)
-        except ReadError as why:
-            self.recording.commands.setdefault(argv, Refusal.of(why))
-            raise
-        self.recording.commands.setdefault(argv, completed)
-        return completed
+        return _keep_answer(self.recording.commands, argv, lambda: self._host.run(*argv))
 
     def has_output(self, *argv: str) -> bool:
         """See Host.has_output."""
@@ -187,35 +171,17 @@ class RecordingHost:
         import json
 
         call = function, json.dumps(arguments)
-        try:
-            answer = self._host.nvml(function, *arguments)
-        except ReadError as why:
-            self.recording.nvml.setdefault(call, Refusal.of(why))
-            raise
-        self.recording.nvml.setdefault(call, answer)
-        return answer
+        return _keep_answer(self.recording.nvml, call, lambda: self._host.nvml(function, *arguments))
 
     def netlink(self, protocol: int, request: bytes) -> bytes:
         """See Host.netlink."""
         question = protocol, same_question(request)
-        try:
-            reply = self._host.netlink(protocol, request)
-        except ReadError as why:
-            self.recording.netlink.setdefault(question, Refusal.of(why))
-            raise
-        self.recording.netlink.setdefault(question, reply)
-        return reply
+        return _keep_answer(self.recording.netlink, question, lambda: self._host.netlink(protocol, request))
 
     def ethtool(self, interface: str, request: bytes) -> bytes:
         """See Host.ethtool."""
         question = interface, request
-        try:
-            reply = self._host.ethtool(interface, request)
-        except ReadError as why:
-            self.recording.ethtool.setdefault(question, Refusal.of(why))
-            raise
-        self.recording.ethtool.setdefault(question, reply)
-        return reply
+        return _keep_answer(self.recording.ethtool, question, lambda: self._host.ethtool(interface, request))
 
     def udev(self, path: str) -> Mapping[str, str]:
         """See Host.udev. It is kept as the record of udev's own database."""
@@ -249,6 +215,17 @@ class RecordingHost:
         """What a replay would answer by itself, because nothing is there, needs no record."""
         if not (isinstance(why, Absent) and why.reason == f"{path}: {os.strerror(errno.ENOENT)}"):
             self.recording.refusals.setdefault(place, Refusal.of(why).renamed(path, place))
+
+
+def _keep_answer(answers: dict[K, V | Refusal], question: K, ask: Callable[[], V]) -> V:
+    """What the host answers, or its error: the first of each question is kept."""
+    try:
+        answer = ask()
+    except ReadError as why:
+        answers.setdefault(question, Refusal.of(why))
+        raise
+    answers.setdefault(question, answer)
+    return answer
 
 
 def _fill(known: dict[K, V], more: Mapping[K, V]) -> None:

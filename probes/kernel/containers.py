@@ -6,7 +6,6 @@ puts into every image.
 
 from __future__ import annotations
 
-from probes.host.interface import Absent, ReadError
 from probes.host_reader import HostReader
 from probes.text import lazy_pattern
 
@@ -35,23 +34,13 @@ def find_container(reader: HostReader) -> str | None:
     named = container_of_cgroup(reader.text("/proc/1/cgroup") or "")
     if named:
         return named
-    if _is_there(reader, SERVICE_ACCOUNT):
+    if reader.is_there(SERVICE_ACCOUNT):
         return "kubernetes"
     if reader.text("/run/.containerenv") is not None:
         return "podman"
     if reader.text("/.dockerenv") is not None:
         return "docker"
-    return "apptainer" if _is_there(reader, APPTAINER) else None
-
-
-def _is_there(reader: HostReader, directory: str) -> bool:
-    try:
-        reader.host.listdir(directory)
-    except Absent:
-        return False
-    except ReadError:
-        return True  # it answered, if only to refuse
-    return True
+    return "apptainer" if reader.is_there(APPTAINER) else None
 
 
 def job_of_cgroup(text: str) -> str | None:

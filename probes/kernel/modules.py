@@ -78,7 +78,7 @@ def read(host: Host) -> Reading:
     """Loaded modules and what the NVIDIA driver shows of itself. Raises Absent where the source has nothing of it."""
     reader = HostReader(host)
     loaded = reader.names(FOLDER)
-    users = _users(reader)
+    users = reader.parsed(reader.text(LOADED, LOADED_LIMIT_BYTES), parse_modules)
     version_text = reader.text(f"{NVIDIA}/version")
     gpus = reader.names(f"{NVIDIA}/gpus")
     if loaded is None and users is None and version_text is None and gpus is None:
@@ -89,7 +89,7 @@ def read(host: Host) -> Reading:
     names = sorted(filter(is_relevant, {*(loaded or ()), *(users or {})}))
     modules = tuple(KernelModule(name, _version(reader, name), (users or {}).get(name, ())) for name in names)
     stack, ofed = rdma_stack(modules, known)
-    nvidia_version, nvidia_open = _nvidia(reader, version_text)
+    nvidia_version, nvidia_open = reader.parsed(version_text, parse_nvidia_version) or (None, None)
     library, packages = _library(reader), _packages(reader)
     installed = bool(library or packages)
     params = reader.text(f"{NVIDIA}/params", NVIDIA_LIMIT_BYTES)
@@ -234,25 +234,8 @@ def rdma_stack(modules: Iterable[KernelModule], known: bool) -> tuple[str, str |
     return ("inbox" if known and any(name in versions for name in RDMA_STACK) else "unknown"), None
 
 
-def _users(reader: HostReader) -> dict[str, tuple[str, ...]] | None:
-    text = reader.text(LOADED, LOADED_LIMIT_BYTES)
-    try:
-        return parse_modules(text) if text is not None else None
-    except ParseError as why:
-        reader.gap(str(why))
-        return None
-
-
 def _version(reader: HostReader, name: str) -> str | None:
     return reader.text(f"{FOLDER}/{name}/version", source=f"{FOLDER}/*/version") or None
-
-
-def _nvidia(reader: HostReader, text: str | None) -> tuple[str | None, bool | None]:
-    try:
-        return parse_nvidia_version(text) if text is not None else (None, None)
-    except ParseError as why:
-        reader.gap(str(why))
-        return None, None
 
 
 def _library(reader: HostReader) -> str | None:

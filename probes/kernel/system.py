@@ -175,8 +175,8 @@ def read(host: Host) -> Reading:
         virtualization_known=known,
         container=find_container(reader),
         job_limit=find_job_limit(reader),
-        uptime_seconds=_uptime(reader),
-        memory_mib=_memory_mib(reader, meminfo),
+        uptime_seconds=reader.parsed(reader.text("/proc/uptime") or None, parse_uptime_seconds),
+        memory_mib=reader.parsed(meminfo or None, parse_memory_mib, "/proc/meminfo: "),
     )
     if not reader.sources:
         raise Absent(reader.missing or "no file of /proc or /etc that names the running system")
@@ -279,20 +279,3 @@ def _signs(reader: HostReader, cpuinfo: str | None) -> VirtualizationSigns:
         xen_capabilities=reader.text("/proc/xen/capabilities") if hypervisor == "xen" else None,
         device_tree=reader.text("/proc/device-tree/hypervisor/compatible"),
     )
-
-
-def _uptime(reader: HostReader) -> float | None:
-    text = reader.text("/proc/uptime")
-    try:
-        return parse_uptime_seconds(text) if text else None
-    except ParseError as why:
-        reader.gap(str(why))
-        return None
-
-
-def _memory_mib(reader: HostReader, meminfo: str | None) -> int | None:
-    try:
-        return parse_memory_mib(meminfo) if meminfo else None
-    except ParseError as why:
-        reader.gap(f"/proc/meminfo: {why}")
-        return None

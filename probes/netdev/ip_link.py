@@ -14,8 +14,8 @@ from probes.host_reader import HostReader
 from probes.netdev.rtnetlink import ADMIN_UP, LOOPBACK, NetlinkLink
 from probes.text import ParseError, first_line, lazy_pattern, parse_digits
 
-_IFCONFIG = ("ifconfig",)
-_EXPORTER = ("node_exporter",)
+_IFCONFIG: tuple[str, ...] = ("ifconfig",)
+_EXPORTER: tuple[str, ...] = ("node_exporter",)
 SAVED = (("ip", "-s", "-d", "link"), ("ip", "-d", "link"), ("ip", "link"), _IFCONFIG, _EXPORTER)
 
 _HEAD = lazy_pattern(r"(\d{1,9}): ([^\s:@]{1,40}(?::[^\s:@]{1,20})?)(?:@([^\s:]{1,40}))?: <([A-Z0-9_,-]*)>([^\n]*)")
@@ -54,16 +54,12 @@ _MOST_LINKS, _MOST_LINES = 10_000, 200_000
 def saved_links(reader: HostReader) -> dict[str, NetlinkLink]:
     """The interfaces of a saved output, by name; none on a live host, where netlink answers."""
     saved = [argv for argv in SAVED if not reader.host.live and reader.host.has_output(*argv)]
-    text = reader.output(*saved[0]) if saved else None
-    try:
-        if text and saved[0] == _IFCONFIG:
-            return {link.name: link for link in parse_ifconfig(text)}
-        if text and saved[0] == _EXPORTER:
-            return {link.name: link for link in parse_exported(text)}
-        return {link.name: link for link in parse_ip_link(text)} if text else {}
-    except ParseError as why:
-        reader.gap(f"{' '.join(saved[0])}: {why}")
+    if not saved:
         return {}
+    argv: tuple[str, ...] = saved[0]
+    parse = {_IFCONFIG: parse_ifconfig, _EXPORTER: parse_exported}.get(argv, parse_ip_link)
+    links = reader.parsed(reader.output(*argv) or None, parse, f"{' '.join(argv)}: ")
+    return {link.name: link for link in links or ()}
 
 
 def parse_ip_link(text: str) -> tuple[NetlinkLink, ...]:

@@ -80,7 +80,7 @@ def place_of(path: str) -> DevicePlace:
 
 def links(reader: HostReader, interfaces: dict[str, str]) -> tuple[NetlinkLink, ...]:
     """Every interface with what sysfs states of it."""
-    vlans = _vlans(reader)
+    vlans = reader.parsed(reader.text(VLANS, VLANS_LIMIT_BYTES) or None, parse_vlans) or {}
     return tuple(_link(reader, name, folder, vlans.get(name)) for name, folder in interfaces.items())
 
 
@@ -159,12 +159,3 @@ def _bond(reader: HostReader, folder: str) -> dict[str, str] | None:
     keys = ("mode", "miimon", "xmit_hash_policy", "active_slave")
     files = reader.attributes(f"{folder}/bonding", keys, source=f"{CLASS}/*/bonding")
     return {key: files[key].split()[0] for key in keys if files.get(key)} or None
-
-
-def _vlans(reader: HostReader) -> dict[str, tuple[int, str]]:
-    text = reader.text(VLANS, VLANS_LIMIT_BYTES)
-    try:
-        return parse_vlans(text) if text else {}
-    except ParseError as why:
-        reader.gap(str(why))
-        return {}

@@ -3,7 +3,6 @@
 Link rates as the kernel and the RDMA tools print them, taken apart and put together.
 """
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -184,15 +183,6 @@ def is_software(name: str) -> bool:
     (True, True, False)
     """
     return bool(_SOFTWARE_NAME.match(name))
-
-
-def in_order(name: str) -> tuple[tuple[str, int], ...]:
-    """Sort key that reads numbers as numbers.
-
-    >>> sorted(["mlx5_10", "mlx5_2", "mlx5_bond_0"], key=in_order)
-    ['mlx5_2', 'mlx5_10', 'mlx5_bond_0']
-    """
-    return tuple((word, int(digits or -1)) for word, digits in re.findall(r"([^0-9]*)([0-9]{0,18})", name))
 
 
 def build_device(block: "Block", **more: Any) -> RdmaDevice:

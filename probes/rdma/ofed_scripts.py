@@ -8,7 +8,7 @@ from probes.layout import Layout, read_layout
 from probes.rdma import normalize
 from probes.rdma.facts import GidEntry, RdmaPort
 from probes.rdma.normalize import NAME, ParsedTool
-from probes.text import PCI_ADDRESS, ParseError, lazy_pattern
+from probes.text import PCI_ADDRESS, ParseError, lazy_pattern, natural
 
 _PORT = Layout(
     row=lazy_pattern(
@@ -116,7 +116,7 @@ def _port(number: int, gids: dict[int, GidEntry], whole: bool) -> RdmaPort:
         link_layer="Ethernet" if any(gid.type == _TYPES["v2"] for gid in gids.values()) else None,  # has no other
         gids=tuple(gid for _, gid in sorted(gids.items())),
         gids_known=whole,
-        netdevs=tuple(sorted(netdevs, key=normalize.in_order)),
+        netdevs=tuple(sorted(netdevs, key=natural)),
     )
 
 

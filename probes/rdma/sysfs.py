@@ -15,7 +15,7 @@ from probes.host_reader import SLEEPING, FileFacts, HostReader, parse_files
 from probes.probe import Reading
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
-from probes.text import is_pci_address, lazy_pattern, parse_digits
+from probes.text import is_pci_address, lazy_pattern, natural, parse_digits
 
 # An empty GID, a counter that the driver does not keep, a rate that it cannot name (mana).
 NO_VALUE = frozenset({"EINVAL", "EAGAIN", "EOPNOTSUPP", "ENOTSUP", "ENODATA", "ENXIO", "ENOSYS"})
@@ -80,7 +80,7 @@ def _port(ask: RdmaFiles, place: str, number: int, netdevs: set[str], limited: s
         gids=tuple(gids),
         gids_known=gids_known,
         pkeys=() if limited else tuple(_pkeys(ask, place)),
-        netdevs=tuple(sorted(netdevs, key=rdma_words.in_order)),
+        netdevs=tuple(sorted(netdevs, key=natural)),
         counters=None if limited else _counters(ask, f"{place}/counters"),
         hw_counters=None if limited else _counters(ask, f"{place}/hw_counters"),
     )
@@ -216,7 +216,7 @@ def read(host: Host) -> Reading:
     source, places = _places(ask)
     functions = [_find_function(ask, name, place) for name, place in places]
     devices = [_device(ask, function, _find_limit(function, functions)) for function in functions]
-    ordered = sorted(filter(None, devices), key=lambda device: rdma_words.in_order(device.name))
+    ordered = sorted(filter(None, devices), key=lambda device: natural(device.name))
     bare = [device.name for device in ordered if not device.ports and not device.asleep]
     if bare:
         ask.gap(f"the source holds no ports of {', '.join(bare[:16])}")
@@ -332,7 +332,7 @@ def _device(ask: RdmaFiles, function: _RdmaFunction, limited: str | None) -> Rdm
         return RdmaDevice(function.name, address=function.address, asleep=True)
     identity = function.identity
     ports = read_ports(ask, function.place, function.below, limited)
-    if not ports and not identity and _tells_all(ask.host) and _gone(ask, function.place):
+    if not ports and not identity and _tells_all(ask.host) and not ask.is_there(function.place):
         ask.gap(f"{function.name} vanished while it was read")
         return None
     return RdmaDevice(
@@ -343,13 +343,3 @@ def _device(ask: RdmaFiles, function: _RdmaFunction, limited: str | None) -> Rdm
         limited=limited,
         ports=ports,
     )
-
-
-def _gone(ask: RdmaFiles, place: str) -> bool:
-    try:
-        ask.host.listdir(place)
-    except Absent:
-        return True
-    except ReadError:
-        return False
-    return False

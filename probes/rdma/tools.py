@@ -20,7 +20,7 @@ from probes.rdma.ibstat import parse_ibstat, parse_ibstatus
 from probes.rdma.ibv_devinfo import parse_ibv_devices, parse_ibv_devinfo
 from probes.rdma.normalize import ParsedTool
 from probes.rdma.ofed_scripts import parse_ibdev2netdev, parse_show_gids
-from probes.text import RDMA_DEVICE, ParseError, lazy_pattern
+from probes.text import RDMA_DEVICE, ParseError, lazy_pattern, natural
 
 _LINK = lazy_pattern(
     rf"(?:link|[0-9]{{1,4}}/[0-9]{{1,4}}:)\s{{1,80}}(?P<name>{normalize.NAME})/(?P<port>[0-9]{{1,4}}):?(?:\s(?P<rest>.*))?"
@@ -134,7 +134,7 @@ def merge_devices(answers: Iterable[Iterable[RdmaDevice]]) -> tuple[RdmaDevice, 
     for device in (device for source in answers for device in source):
         known = devices.get(device.name)
         devices[device.name] = _completed_device(known, device) if known else device
-    return tuple(devices[name] for name in sorted(devices, key=normalize.in_order))
+    return tuple(devices[name] for name in sorted(devices, key=natural))
 
 
 def _run_tool(host: Host, argv: tuple[str, ...], parse: Callable[[str], ParsedTool]) -> ParsedTool:
@@ -162,7 +162,7 @@ def _completed_port(first: RdmaPort, second: RdmaPort) -> RdmaPort:
     gids = {gid.index: gid for gid in first.gids}
     for gid in second.gids:
         gids[gid.index] = _complete(gids[gid.index], gid) if gid.index in gids else gid
-    netdevs = sorted({*first.netdevs, *second.netdevs}, key=normalize.in_order)
+    netdevs = sorted({*first.netdevs, *second.netdevs}, key=natural)
     whole = _complete(first, second)
     return whole._replace(gids=tuple(gid for _, gid in sorted(gids.items())), netdevs=tuple(netdevs))
 

@@ -17,7 +17,6 @@ from probes.host.interface import (
     KINDS,
     OUTPUT_LIMIT_BYTES,
     READ_LIMIT_BYTES,
-    Absent,
     BadSource,
     Completed,
     ReadError,
@@ -25,7 +24,7 @@ from probes.host.interface import (
 )
 from probes.host.udev import properties_in
 from probes.netlink import same_question
-from probes.sources.capture_nvml import RecordedNvml
+from probes.sources.capture_nvml import RecordedNvml, replay
 
 FORMAT = "fabricscope.capture/1"
 MANIFEST = "/manifest.json"
@@ -112,12 +111,7 @@ class CaptureHost:
 
     def run(self, *argv: str) -> Completed:
         """See Host.run."""
-        answer = self._commands.get(argv)
-        if answer is None:
-            raise Absent(f"{' '.join(argv)}: not recorded")
-        if isinstance(answer, Refusal):
-            raise answer.error()
-        return answer
+        return replay(self._commands, argv, " ".join(argv))
 
     def has_output(self, *argv: str) -> bool:
         """See Host.has_output."""
@@ -133,21 +127,11 @@ class CaptureHost:
 
     def netlink(self, protocol: int, request: bytes) -> bytes:
         """See Host.netlink."""
-        answer = self._netlink.get((protocol, same_question(request)))
-        if answer is None:
-            raise Absent(f"netlink protocol {protocol}: not recorded")
-        if isinstance(answer, Refusal):
-            raise answer.error()
-        return answer
+        return replay(self._netlink, (protocol, same_question(request)), f"netlink protocol {protocol}")
 
     def ethtool(self, interface: str, request: bytes) -> bytes:
         """See Host.ethtool."""
-        answer = self._ethtool.get((interface, request))
-        if answer is None:
-            raise Absent(f"ethtool of {interface}: not recorded")
-        if isinstance(answer, Refusal):
-            raise answer.error()
-        return answer
+        return replay(self._ethtool, (interface, request), f"ethtool of {interface}")
 
     def udev(self, path: str) -> Mapping[str, str]:
         """See Host.udev."""

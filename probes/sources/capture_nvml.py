@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from probes.host.interface import Absent, Refusal
 from probes.host.nvml import ADAPTERS
 
+_Question = TypeVar("_Question")
+_Answer = TypeVar("_Answer")
 Shape = Callable[[Any], bool]
 _NUMBER_LIMIT = 1 << 64  # NVML has no wider type
 
@@ -98,6 +100,16 @@ _STRUCTURES: Mapping[str, Shape] = {  # of what gives neither a text nor, as mos
 }
 
 
+def replay(answers: Mapping[_Question, _Answer | Refusal], question: _Question, what: str) -> _Answer:
+    """What was answered to a question of this kind. Raises ReadError."""
+    if question not in answers:
+        raise Absent(f"{what}: not recorded")
+    answer = answers[question]
+    if isinstance(answer, Refusal):
+        raise answer.error()
+    return answer
+
+
 FIELD_VALUES = "nvmlDeviceGetFieldValues"
 NOT_RECORDED = 999  # NVML_ERROR_UNKNOWN: the one code that reports nothing of the device
 
@@ -123,12 +135,7 @@ class RecordedNvml:
         call = function, json.dumps(arguments)
         if call not in self._answers and function == FIELD_VALUES and len(arguments) == 2:
             return self._compose(*arguments)
-        if call not in self._answers:
-            raise Absent(f"{function}: not recorded")
-        answer = self._answers[call]
-        if isinstance(answer, Refusal):
-            raise answer.error()
-        return answer
+        return replay(self._answers, call, function)
 
     def _compose(self, device: Any, field_rows: list[list[int]]) -> list[dict[str, Any]]:
         """The batch, put together from every batch that was recorded of this device."""

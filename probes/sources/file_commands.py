@@ -136,7 +136,7 @@ def _assign(found: FileCommand, lines: Sequence[str], missing: set[str]) -> Iter
         return
     variable, values = loop["variable"], list_loop_values(loop["values"])
     filled = [line.strip() for line in _first_block(lines) if line.strip()]
-    paths_of = [[_substitute(path, variable, value) for path in templates] for value in values]
+    paths_of = [[substitute(path, variable, value) for path in templates] for value in values]
     every = [path for paths in paths_of for path in paths if path not in missing]
     may_be_labelled = any(program in found.command for program in _LABELLING)
     is_labelled = may_be_labelled and bool(filled) and _find_name(filled[0], values)[0] is not None
@@ -146,7 +146,7 @@ def _assign(found: FileCommand, lines: Sequence[str], missing: set[str]) -> Iter
     names = values or None
     for name, found_values in _split_by_names(filled, names, len(templates)):
         value = name if values or "/" in name else _place_of(loop["values"], name)
-        paths = [_substitute(path, variable, value) for path in templates]
+        paths = [substitute(path, variable, value) for path in templates]
         if len(found_values) == len(paths):
             yield from ((path, (line,)) for path, line in zip(paths, found_values, strict=True))
         elif len(paths) == 1:
@@ -229,8 +229,9 @@ def _templates(command: str, folder: str) -> Iterator[str]:
                 yield from _expand_braces(word)
 
 
-def _substitute(path: str, variable: str, value: str) -> str:
-    return re.sub(rf"\${variable}(?!\w)", lambda _: value, path)
+def substitute(word: str, variable: str, value: str) -> str:
+    """A word of a command with a value of its loop."""
+    return re.sub(rf"\"?\$(?:{variable}\b|\{{{variable}\}})\"?", lambda _: value, word)
 
 
 def list_loop_values(text: str) -> list[str]:

@@ -9,60 +9,12 @@ from __future__ import annotations
 import re
 
 from probes.gpu.nvml_enums import P2P_STATUSES
-from probes.host.commands import (
-    ALERTS,
-    AMD_LINKS,
-    AMD_METRICS,
-    BMC_LOG,
-    BMC_RECORDS,
-    BMC_SENSORS,
-    BONDING,
-    C2C_LINKS,
-    CHECKS,
-    CMA_MODE,
-    COUNTERS,
-    COUNTS,
-    CXI_PORTS,
-    DCGM_METRICS,
-    DCGM_SAMPLES,
-    DEVICE_LABELS,
-    DMI_MEMORY,
-    DMON,
-    FLINT,
-    GDS_CHECK,
-    GPU_LINES,
-    IMEX_NODES,
-    INTERFACE_LOG,
-    LDD,
-    MEASURED,
-    MLXCONFIG,
-    NIC_PORTS,
-    NIC_REPORTERS,
-    NPU_HEALTH,
-    NVSM_HEALTH,
-    OPA_PORTS,
-    OWN_REPORT,
-    PCI_LINES,
-    PODS,
-    QDISC,
-    REDFISH,
-    ROCM_SHORT,
-    ROCM_XGMI,
-    ROUTES,
-    SERVICE_LOG,
-    SHEET,
-    SLURM_HELD,
-    SLURM_LOG,
-    SLURM_NODE,
-    STATED,
-    SWITCH_PORTS,
-    UFM_EVENTS,
-)
+from probes.host import commands
 from probes.kernel.sentence import KERNEL_DRIVERS
 from probes.rdma.lost_heading import find_lost_heading
 from probes.sources.given import is_log_of_job
 from probes.text import lazy_pattern
-from probes.tool_reports.facts import NO_ROW, NODE_HEADING
+from probes.tool_reports.facts import NO_ROW, NODE_HEADING, OWN_LINE
 from probes.tool_reports.unread import has_labels
 
 LOOK_CHARACTERS = 64 << 10
@@ -155,12 +107,13 @@ def _row(command: str | tuple[str, ...], *patterns: str) -> tuple[tuple[tuple[st
 
 
 MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
+    _row(commands.OWN_REPORT, OWN_LINE),
     _row("nvidia-smi -q -x", r"^<nvidia_smi_log>"),
     _row("nvidia-smi -q", r"^=+NVSMI LOG=+"),
     _row("nvidia-smi -q", r"^[ \t]*GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0[ \t]*$", _SMI_SECTION),
     _row("nvidia-smi -q", r"^[ \t]*GPU [0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0[ \t]*$", _SMI_LEAF),
     _row(
-        GPU_LINES,
+        commands.GPU_LINES,
         r"\A(?![\s\S]*^GPU [0-9A-Fa-f]{4,8}:)",
         r"^[ \t]*(?:Remapping Failure Occurred[ \t]*: (?:Yes|No)|Pending[ \t]*: (?:Yes|No)|"
         r"State[ \t]*: In Progress|"
@@ -175,7 +128,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         r"SRAM Threshold Exceeded[ \t]*: Yes)[ \t]*$",
     ),
     _row(
-        GPU_LINES,
+        commands.GPU_LINES,
         r"\A(?![\s\S]*<nvidia_smi_log>)",
         r"^[ \t]*<(?:clocks_(?:event|throttle)_reason_hw_\w{4,30}|remapped_row_(?:failure|pending))>",
     ),
@@ -194,18 +147,18 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     _row("nvidia-smi nvlink -c", _GPU_LINE, r"^[ \t]+Link \d+, [^\n]*: (?:true|false)"),
     _row("nvidia-smi nvlink -s", _GPU_LINE, r"^[ \t]+Link \d+: (?:[\d.]+ GB/s|<inactive>)"),
     _row("nvidia-smi nvlink -s", _GPU_LINE, _NO_NVLINK),
-    _row(DMON, r"^# ?(?:(?:Date +)?Time +)?gpu +(?:pid|pwr|sm|mclk|pviol|fb|sbecc|rxpci|[a-z]\w*temp)\b"),
-    _row(DCGM_SAMPLES, r"^# ?Entity +[A-Z0-9]{2,8}\b[^\n]{0,200}$", r"^GPU \d{1,3} {2,40}[\d.N]"),
-    _row(IMEX_NODES, r"^Node #\d{1,4} +[*-] +\S+ +[*-]"),
-    ((STATED, (_SMI, "-L")), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-", r"^[\d.]{1,5}%  proc'd: ")),
-    ((C2C_LINKS, (_SMI, "-L")), (_GPU_LINE, r"^[ \t]+C2C Link \d+: (?:[\d.]+ GB/s|<?inactive>?)")),
+    _row(commands.DMON, r"^# ?(?:(?:Date +)?Time +)?gpu +(?:pid|pwr|sm|mclk|pviol|fb|sbecc|rxpci|[a-z]\w*temp)\b"),
+    _row(commands.DCGM_SAMPLES, r"^# ?Entity +[A-Z0-9]{2,8}\b[^\n]{0,200}$", r"^GPU \d{1,3} {2,40}[\d.N]"),
+    _row(commands.IMEX_NODES, r"^Node #\d{1,4} +[*-] +\S+ +[*-]"),
+    ((commands.STATED, (_SMI, "-L")), (rf"{_GPU_LINE}[^\n]*\(UUID: GPU-", r"^[\d.]{1,5}%  proc'd: ")),
+    ((commands.C2C_LINKS, (_SMI, "-L")), (_GPU_LINE, r"^[ \t]+C2C Link \d+: (?:[\d.]+ GB/s|<?inactive>?)")),
     _row("nvidia-smi -L", rf"{_GPU_LINE}[^\n]*\(UUID: GPU-"),
     ((_TEXT, _HEX), (_PCI_LINE, _HEX_LINE, _CAPABILITY)),
     _row(_HEX, _PCI_LINE, _HEX_LINE),
     _row(_TEXT, _PCI_LINE),
     _row(_TEXT, _PCI_ADDRESS_ALONE),
     _row(
-        PCI_LINES,
+        commands.PCI_LINES,
         r"^[ \t]*(?:ACSCtl:[^\n]{0,120}ReqRedir[+-]|LnkSta:[^\n]{0,80}\(downgraded\))",
         r"\A(?![\s\S]*^[> \t]*(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7](?: [A-Z0-9]|[ \t]*$))",
     ),
@@ -272,9 +225,9 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         r"^ +Block +Status ",
     ),
     _row("rocm-smi --showretiredpages", r"^=+ ROCm System Management Interface =+", r"^=+ Pages Info =+"),
-    _row(ROCM_XGMI, r"^GPU ?\[\d{1,4}\]\s{0,16}: XGMI Error count: \d"),
-    _row(ROCM_SHORT, _ROCM_HEADING, r"^[ \t]*\d{1,3}[ \t]+[^\n=]{10,200}$"),
-    _row(ROCM_SHORT, _ROCM_HEADING, NO_ROW),
+    _row(commands.ROCM_XGMI, r"^GPU ?\[\d{1,4}\]\s{0,16}: XGMI Error count: \d"),
+    _row(commands.ROCM_SHORT, _ROCM_HEADING, r"^[ \t]*\d{1,3}[ \t]+[^\n=]{10,200}$"),
+    _row(commands.ROCM_SHORT, _ROCM_HEADING, NO_ROW),
     _row("rocm-smi --showtopo --json", r"\A\s*\{\s*\"(?:system|card\d+)\":"),
     _row("rocm-smi --showtopo", r"^=+ ROCm System Management Interface =+", rf"^{_AMD_NAMES}"),
     _row("amd-smi topology --json", _AMD_JSON, r"\"(?:links|link_type|weight)\" ?: ?[\[{]"),
@@ -286,8 +239,8 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     _row("amd-smi bad-pages", r"^GPU: \d+\s*$", r"^ +(?:RETIRED|UN_RES):"),
     _row("amd-smi topology", r"^[A-Z ]+ TABLE:", rf"^ +{_AMD_NAMES}"),
     _row("amd-smi xgmi", r"^LINK METRIC TABLE:"),
-    _row(AMD_LINKS, r"^[ \t]*(?:XGMI LINK STATUS:|GPU:\d{1,3}[ \t]*\n)", r"^[ \t]*\* U:Up D:Down X:Disabled"),
-    _row(AMD_LINKS, r"^XGMI LINK STATUS:", r"^GPU\d{1,3} +\S{10,16}(?: +[UDX]){2,16}[ \t]*$"),
+    _row(commands.AMD_LINKS, r"^[ \t]*(?:XGMI LINK STATUS:|GPU:\d{1,3}[ \t]*\n)", r"^[ \t]*\* U:Up D:Down X:Disabled"),
+    _row(commands.AMD_LINKS, r"^XGMI LINK STATUS:", r"^GPU\d{1,3} +\S{10,16}(?: +[UDX]){2,16}[ \t]*$"),
     _row("amd-smi static", r"^GPU: \d+\s*$", r"^ +(?:ASIC|BUS):\s*$"),
     _row("amd-smi metric", r"^GPU: \d+\s*$", r"^ +(?:ECC|ECC_BLOCKS|USAGE|MEM_USAGE|PCIE):\s*$"),
     _row("amd-smi list", r"^GPU: \d+\s*$", r"^ +KFD_ID: "),
@@ -327,90 +280,105 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         r"(?i)^[ \t]*(?:\d{1,3} ports? (?:up|down)\b|port +\d{1,3}:?\s+(?:up|down)\b|no interfaces were detected)",
     ),
     _row("manage_network_ifs.sh", r"^[ \t]*port 0:\s+(?:UP|DOWN)[ \t]*$", r"^[ \t]*port 1:\s+(?:UP|DOWN)[ \t]*$"),
-    _row(NPU_HEALTH, r"^[ \t]*Health(?: Status)? +: [A-Z]", r"^[ \t]*Error Code +: \w"),
-    _row(NIC_PORTS, r"^[ \t]*(?:Operational status +:|LINK_STATE:) (?:UP|DOWN|up|down)\b"),
-    _row(CXI_PORTS, r"^[ \t]*Device: cxi\d", r"^[ \t]+Link state: \w"),
-    _row(CMA_MODE, r"^(?:IB/)?RoCE v[12][ \t\r]*$"),
-    _row(FLINT, r"^[ \t]*FW Version:[ \t]+\d", r"^[ \t]*FW Version\(Running\):[ \t]+\d"),
-    _row(OPA_PORTS, r"^(?:hfi\d_\d{1,2}:\d\b|[a-z]\w{1,30}:\d[ \t]+PortGID:0x)", r"^[ \t]+PortState: +\w"),
+    _row(commands.NPU_HEALTH, r"^[ \t]*Health(?: Status)? +: [A-Z]", r"^[ \t]*Error Code +: \w"),
+    _row(commands.NIC_PORTS, r"^[ \t]*(?:Operational status +:|LINK_STATE:) (?:UP|DOWN|up|down)\b"),
+    _row(commands.CXI_PORTS, r"^[ \t]*Device: cxi\d", r"^[ \t]+Link state: \w"),
+    _row(commands.CMA_MODE, r"^(?:IB/)?RoCE v[12][ \t\r]*$"),
+    _row(commands.FLINT, r"^[ \t]*FW Version:[ \t]+\d", r"^[ \t]*FW Version\(Running\):[ \t]+\d"),
+    _row(commands.OPA_PORTS, r"^(?:hfi\d_\d{1,2}:\d\b|[a-z]\w{1,30}:\d[ \t]+PortGID:0x)", r"^[ \t]+PortState: +\w"),
     _row(
-        UFM_EVENTS,
+        commands.UFM_EVENTS,
         r"^(?:[^\n]{0,120} - )?[ \t]*\d{4}-\d\d-\d\d [\d:.]{8,15} (?:\[[\w-]{1,12}\] ){1,3}"
         r"(?:INFO|WARNING|MINOR|CRITICAL) \[[^\]\n]{2,40}\] (?:\w{2,20} )?\[[^\]\n]{2,160}\]"
         r"(?: \[dev_id: \w{1,20}\])? ?: ",
     ),
-    _row(GDS_CHECK, r"^ *(?:GDS release version|nvidia_fs version) *: ", r"^ *NVMe +: (?:Uns|S)upported"),
-    _row(GDS_CHECK, r"^ *DRIVER CONFIGURATION: *$", r"^ *\**NVMe +: (?:Uns|S)upported"),
+    _row(commands.GDS_CHECK, r"^ *(?:GDS release version|nvidia_fs version) *: ", r"^ *NVMe +: (?:Uns|S)upported"),
+    _row(commands.GDS_CHECK, r"^ *DRIVER CONFIGURATION: *$", r"^ *\**NVMe +: (?:Uns|S)upported"),
     _row(
-        ROUTES,
+        commands.ROUTES,
         r"^[ \t]*(?:default via|(?:\d{1,3}\.){3}\d{1,3}/\d{1,2} dev) \S",
         r"^[^\n]{8,80} (?:proto|scope|metric|src) \w",
     ),
-    _row(MLXCONFIG, r"^[ \t]*Configurations:[^\n]* Current\b", r"^[ \t*]*[A-Z][A-Z0-9_]{2,60}[ \t]+\S"),
+    _row(commands.MLXCONFIG, r"^[ \t]*Configurations:[^\n]* Current\b", r"^[ \t*]*[A-Z][A-Z0-9_]{2,60}[ \t]+\S"),
     _row(
-        MLXCONFIG,
+        commands.MLXCONFIG,
         r"^[ \t]*Configurations:[^\n]*\n(?:[^\n]*\n)*?[ \t]*Configurations:",
         r"^[ \t*]*[A-Z][A-Z0-9_]{2,60}[ \t]+\S",
     ),
-    _row(BONDING, r"^Slave Interface: \S", r"^MII Status: "),
+    _row(commands.BONDING, r"^Slave Interface: \S", r"^MII Status: "),
     _row(
-        NIC_REPORTERS,
+        commands.NIC_REPORTERS,
         r"^[ \t]*(?:pci|auxiliary)/\S{5,60}:$",
         r"^[ \t]+reporter \w",
         r"^[ \t]+state (?:healthy|error)\b",
     ),
-    _row(BMC_LOG[0], rf"^[ \t]*[0-9a-f]{{1,8}} {{0,3}}\|{_BMC_DATE} {{0,3}}\|[^|\n]{{2,80}}\|"),
-    _row(BMC_LOG[2], r"^ID +\| Date +\| Time +\| Name +\| Type +\| "),
-    _row(BMC_LOG[3], r"^(?:Record: +\d|SeqNumber += \d)", r"^Severity *[:=] +\w", r"^(?:Description|Message) *[:=] "),
-    _row(BMC_RECORDS, r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\""),
-    _row(BMC_RECORDS, r"\"@odata\.id\" ?: ?\"[^\"\n]{1,200}/Entries", r"\"Severity\" ?: ?\"", r"\"Message\" ?: ?\""),
-    _row(BMC_RECORDS, r"^[^\n]{0,60}\bFQXS[A-Z]{2}\w{4,8}\b"),
-    _row(BMC_RECORDS, r"^[ \t]*severity=[A-Z]\w+[ \t\r]*$", r"^[ \t]*description=\w"),
-    _row(BMC_RECORDS, r"<EVENT SEVERITY=\"[A-Z][^\n]{20,600}\bDESCRIPTION=\""),
-    _row(BMC_RECORDS, r"\bSEL Entry: FRU: \d{1,3}, Record: |^IPMI Status: (?:Critical|Warning) \["),
+    _row(commands.BMC_LOG[0], rf"^[ \t]*[0-9a-f]{{1,8}} {{0,3}}\|{_BMC_DATE} {{0,3}}\|[^|\n]{{2,80}}\|"),
+    _row(commands.BMC_LOG[2], r"^ID +\| Date +\| Time +\| Name +\| Type +\| "),
     _row(
-        BMC_RECORDS,
+        commands.BMC_LOG[3],
+        r"^(?:Record: +\d|SeqNumber += \d)",
+        r"^Severity *[:=] +\w",
+        r"^(?:Description|Message) *[:=] ",
+    ),
+    _row(commands.BMC_RECORDS, r"\"@odata\.type\" ?: ?\"#LogEntry", r"\"Message\" ?: ?\""),
+    _row(
+        commands.BMC_RECORDS,
+        r"\"@odata\.id\" ?: ?\"[^\"\n]{1,200}/Entries",
+        r"\"Severity\" ?: ?\"",
+        r"\"Message\" ?: ?\"",
+    ),
+    _row(commands.BMC_RECORDS, r"^[^\n]{0,60}\bFQXS[A-Z]{2}\w{4,8}\b"),
+    _row(commands.BMC_RECORDS, r"^[ \t]*severity=[A-Z]\w+[ \t\r]*$", r"^[ \t]*description=\w"),
+    _row(commands.BMC_RECORDS, r"<EVENT SEVERITY=\"[A-Z][^\n]{20,600}\bDESCRIPTION=\""),
+    _row(commands.BMC_RECORDS, r"\bSEL Entry: FRU: \d{1,3}, Record: |^IPMI Status: (?:Critical|Warning) \["),
+    _row(
+        commands.BMC_RECORDS,
         r"^[^|\n]{0,60}\d{4}[/-]\d\d[/-]\d\d[ T][\d:]{8}[^|\n]{4,300}"
         r"\b(?:Dea|A)ssert(?:ed|ion)[\"\t\r ]{0,8}$",
     ),
     _row(
-        BMC_SENSORS[0],
+        commands.BMC_SENSORS[0],
         r"^\S[^|\n]{0,40}\|[^|\n]{1,40}\|(?:[^|\n]{1,40}\|)? *(?:ok|[lu]?(?:nc|cr|nr)|ns)(?: *\||[ \t]*$)",
     ),
-    _row(BMC_SENSORS[0], r"^ID +\| Name +\| Type +\|(?: State +\|)? Reading +\| Units"),
+    _row(commands.BMC_SENSORS[0], r"^ID +\| Name +\| Type +\|(?: State +\|)? Reading +\| Units"),
     _row(
-        BMC_SENSORS[0], r"^\d{1,5} {1,8}\| [^|\n]{2,40}\| [A-Z][\w /]{2,40}\|(?:[^|\n]{2,40}\|){2,3} '[^'|\n]{2,80}'$"
+        commands.BMC_SENSORS[0],
+        r"^\d{1,5} {1,8}\| [^|\n]{2,40}\| [A-Z][\w /]{2,40}\|(?:[^|\n]{2,40}\|){2,3} '[^'|\n]{2,80}'$",
     ),
-    _row(BMC_SENSORS[0], r"^[A-Z][\w ]{1,24}? *\| *0x[0-9a-f]{1,4} *\| discrete *\| 0x[0-9a-f]{4} *\|"),
-    _row(BMC_SENSORS[0], r"^Main Power Fault +: (?:true|false)[ \t]*$"),
-    _row(REDFISH, r"\"@odata\.(?:id|type)\" ?: ?\"", r"\"(?:Health|LinkStatus|LanesInUse|FatalErrorCount)\" ?: ?"),
-    _row(ALERTS, r"^(?:ALERTS\{[^\n]{0,2000}\balertname=|[ \t*]{0,8}\[FIRING:\d{1,4}\] \S)"),
+    _row(commands.BMC_SENSORS[0], r"^[A-Z][\w ]{1,24}? *\| *0x[0-9a-f]{1,4} *\| discrete *\| 0x[0-9a-f]{4} *\|"),
+    _row(commands.BMC_SENSORS[0], r"^Main Power Fault +: (?:true|false)[ \t]*$"),
     _row(
-        AMD_METRICS,
+        commands.REDFISH,
+        r"\"@odata\.(?:id|type)\" ?: ?\"",
+        r"\"(?:Health|LinkStatus|LanesInUse|FatalErrorCount)\" ?: ?",
+    ),
+    _row(commands.ALERTS, r"^(?:ALERTS\{[^\n]{0,2000}\balertname=|[ \t*]{0,8}\[FIRING:\d{1,4}\] \S)"),
+    _row(
+        commands.AMD_METRICS,
         r"^(?:(?:amd_)?gpu_health|[a-z]\w{0,60}(?:ecc|ras)\w{0,60}corr\w{0,60}"
         r"|[a-z]\w{0,60}(?:nvlink|gpu|xgmi|infiniband)\w{0,40}_(?:enabled|up|active|healthy))\{[^\n]{0,1600}"
         r"\b(?:gpu_id=\"\d|gpu=\"\d|card=\"\d|(?i:uuid)=\"[0-9a-fG])",
     ),
-    _row(AMD_METRICS, r"^(?!DCGM_)\w{0,40}pcie_(?:max_)?link_width\w{0,20}\{[^\n]{0,1600}\} \d"),
-    _row(DCGM_METRICS, r"^DCGM_(?:FI|EXP)_[A-Z_]{4,60}\{[^\n]*gpu=\"\d"),
+    _row(commands.AMD_METRICS, r"^(?!DCGM_)\w{0,40}pcie_(?:max_)?link_width\w{0,20}\{[^\n]{0,1600}\} \d"),
+    _row(commands.DCGM_METRICS, r"^DCGM_(?:FI|EXP)_[A-Z_]{4,60}\{[^\n]*gpu=\"\d"),
     _row(
-        DCGM_METRICS,
+        commands.DCGM_METRICS,
         r"^[ \t`|>*-]{0,20}DCGM_(?:FI|EXP)_[A-Z_]{0,20}XID_ERRORS[A-Z_]{0,20}\{[^}\n]{0,1600}"
         r"\b(?:xid|err_code)=\"\d",
     ),
-    _row(SLURM_NODE, r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]"),
+    _row(commands.SLURM_NODE, r"^[ \t]*NodeName=\S{1,200} ", r"\bCPUAlloc=\d|\bReason=\S", r"\bState=[A-Z]"),
     _row(
-        SLURM_LOG,
+        commands.SLURM_LOG,
         r"^(?:\[[\dT:.-]{19,30}\] |[^\n]{0,80}\bslurmctld(?:\[\d{1,10}\])?: )"
         r"(?:update_node: node \S{1,80} reason set to: |error: Nodes \S{1,200} not responding, setting DOWN"
         r"|error: Setting node \S{1,80} state to INVAL with reason:)",
     ),
-    _row(SLURM_LOG, r"^[^\n]{0,120}?(?:can't stat|Waiting for) gres\.conf file /dev/"),
-    _row(SLURM_LOG, r"^[^\n]{0,200}?(?:/node-mark-offline \S|\bnhc(?:\[\d{1,10}\])?: +Health check failed:)"),
-    _row(SLURM_HELD, r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$"),
-    _row(SLURM_HELD, r"^PARTITION +AVAIL +TIMELIMIT +NODES +STATE +NODELIST$"),
-    _row(SLURM_HELD, r"^TIMESTAMP +STATE +RANK +REASON +NODELIST[ \t]*$"),
-    _row(SLURM_HELD, r"^NODELIST +(?:[A-Z]+ +){0,6}STATE\b[A-Z ]{0,80}$"),
+    _row(commands.SLURM_LOG, r"^[^\n]{0,120}?(?:can't stat|Waiting for) gres\.conf file /dev/"),
+    _row(commands.SLURM_LOG, r"^[^\n]{0,200}?(?:/node-mark-offline \S|\bnhc(?:\[\d{1,10}\])?: +Health check failed:)"),
+    _row(commands.SLURM_HELD, r"^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t]*$"),
+    _row(commands.SLURM_HELD, r"^PARTITION +AVAIL +TIMELIMIT +NODES +STATE +NODELIST$"),
+    _row(commands.SLURM_HELD, r"^TIMESTAMP +STATE +RANK +REASON +NODELIST[ \t]*$"),
+    _row(commands.SLURM_HELD, r"^NODELIST +(?:[A-Z]+ +){0,6}STATE\b[A-Z ]{0,80}$"),
     _row("kubectl describe node", r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:"),
     _row("kubectl describe node", r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime "),
     _row("kubectl describe node", r"^Capacity:[ \t]*$", r"^Allocatable:[ \t]*$"),
@@ -445,18 +413,18 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         r"(?:/[\w.:@+-]{1,64}){1,12}(?:(?<=[\w+-]):(?![0-9a-f]{2}:[0-9a-f]{2}\.)| <==$)",
     ),
     _row(
-        DMI_MEMORY[0],
+        commands.DMI_MEMORY[0],
         r"^[ \t]*Memory Device[ \t]*$",
         r"^[ \t]+(?:Configured (?:Memory|Clock) Speed|Locator|Form Factor): ",
     ),
-    _row(NVSM_HEALTH, r"^[ \t]*\S[^\n]{2,100}\.{3,100} ?(?:Healthy|UnHealthy)[ \t]*$"),
+    _row(commands.NVSM_HEALTH, r"^[ \t]*\S[^\n]{2,100}\.{3,100} ?(?:Healthy|UnHealthy)[ \t]*$"),
     _row(
-        MEASURED,
+        commands.MEASURED,
         r"(?i)^[^\n]{0,80}\bbandwidth\b[^\n]{0,40}$",
         r"^[ \t]{0,8}(?:(?:\w{1,8}\\D)?[ \t]{1,16}0[ \t]{1,12}1[ \t]{1,12}2\b|\w{1,8}\\D[ \t]{1,16}0[ \t]{1,12}1\b)"
         r"[\d \t]{0,400}$",
     ),
-    _row(MEASURED, r"^[ \t]*(?:Host to Device|Device to Host) Bandwidth, \d{1,3} Device\(s\)"),
+    _row(commands.MEASURED, r"^[ \t]*(?:Host to Device|Device to Host) Bandwidth, \d{1,3} Device\(s\)"),
     _row("sysfs files", r"^[> \t]*node \d{1,4} cpus:[ \d,-]*$", r"^[> \t]*node \d{1,4} size: \d{1,9} MB"),
     _row("sysfs files", r"^[> \t]*NUMA node0 CPU\(s\): +\d"),
     _row("sysfs files", r'^node_infiniband_\w{3,60}\{device="[^"]'),
@@ -477,20 +445,27 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     _row("ulimit -a", r"^(?:max locked memory +|-l: locked-in-memory size +)\(k(?:ilo)?bytes"),
     _row("dmesg", _KERNEL_LINE),
     _row(
-        INTERFACE_LOG,
+        commands.INTERFACE_LOG,
         r"systemd-networkd(?:\[\d{1,10}\])?: \S{2,15}: (?:Lost carrier|(?:Could not|Failed to) \w)"
         r"|\bdevice \(\S{2,15}\): (?:carrier: link lost|state change: \w{4,20} -> unavailable \(reason 'carrier-)"
         r"|dhcpcd(?:\[\d{1,10}\])?: \S{2,15}: carrier lost\b",
         _NO_JOB,
     ),
-    _row(QDISC, r"^[> \t]*qdisc \S{2,20} [0-9a-f]{0,8}: ", r"^[> \t]*Sent \d{1,20} bytes \d{1,20} pkt \(dropped "),
-    _row(SERVICE_LOG, _SERVICE_LINE, _NO_JOB),
+    _row(
+        commands.QDISC,
+        r"^[> \t]*qdisc \S{2,20} [0-9a-f]{0,8}: ",
+        r"^[> \t]*Sent \d{1,20} bytes \d{1,20} pkt \(dropped ",
+    ),
+    _row(commands.SERVICE_LOG, _SERVICE_LINE, _NO_JOB),
     _row("nvidia-smi", _SMI_SENTENCE),
     _row(
         "kubectl logs",
         r"^[^\n]{0,200}?(?:XidCriticalError: Xid=|' device marked unhealthy: |creating empty resource server for )",
     ),
-    _row(LDD, r"^[> \t]*lib[\w.+-]{1,60}\.so[\w.]{0,16} => (?:not found|/[^\n]{2,200} \(0x[0-9a-f]{8,16}\))[ \t\r]*$"),
+    _row(
+        commands.LDD,
+        r"^[> \t]*lib[\w.+-]{1,60}\.so[\w.]{0,16} => (?:not found|/[^\n]{2,200} \(0x[0-9a-f]{8,16}\))[ \t\r]*$",
+    ),
     _row("docker run", _CONTAINER_SENTENCE),
 )
 
@@ -534,45 +509,40 @@ def _look_at(text: str) -> str:
 
 
 def _identify(start: str) -> tuple[tuple[str, ...], ...]:
-    if _OWN_WORDS.search(start):
-        from probes.tool_reports.own_report import is_own  # lazy: few sources hold such a text
-
-        if is_own(start):
-            return (OWN_REPORT,)
-    for commands, patterns in MARKS:
+    for argvs, patterns in MARKS:
         if all(_PATTERNS[pattern].search(start) for pattern in patterns):
-            return commands
+            return argvs
     if tool := find_lost_heading(start):
         return (tool,)
     from probes.tool_reports.pods import POD_ROW  # lazy, as are the others: few sources have a text that MARKS lacks
     from probes.tool_reports.sentences.stated import find_tool_errors, is_stated
 
     if POD_ROW.search(start):
-        return (PODS,)
+        return (commands.PODS,)
     if is_stated(start):
-        return (STATED,)
+        return (commands.STATED,)
     if not _PATTERNS[_NO_JOB].search(start):
         return ()
     from probes.tool_reports.checks import is_of_checks
 
     if is_of_checks(start):
-        return (CHECKS,)
+        return (commands.CHECKS,)
     from probes.tool_reports.counted import has_counts
     from probes.tool_reports.network.moments import has_series
 
     if has_series(start):
-        return (COUNTERS,)
-    counted = (COUNTS,) if has_counts(start) else ()
-    if labelled := (*counted, *((DEVICE_LABELS,) if has_labels(start) else ())):
+        return (commands.COUNTERS,)
+    counted = (commands.COUNTS,) if has_counts(start) else ()
+    if labelled := (*counted, *((commands.DEVICE_LABELS,) if has_labels(start) else ())):
         return labelled
     from probes.tool_reports.network.switch_ports import is_of_switch
 
     if is_of_switch(start):
-        return (SWITCH_PORTS,)
+        return (commands.SWITCH_PORTS,)
     from probes.tool_reports.tables.sheets import is_sheet
 
     if is_sheet(start):
-        return (SHEET,)
+        return (commands.SHEET,)
     if errors := find_tool_errors(start):
         return (("error", "of", errors[0][0].tool or "program"),)
     if _OF_LOG.search(start):
@@ -584,7 +554,7 @@ def _identify(start: str) -> tuple[tuple[str, ...], ...]:
     from probes.sources.excerpts import find_excerpt
 
     if any(row.needle in start and row.pattern.search(start) for row in SERVICE_SENTENCES):
-        return (SERVICE_LOG,)
+        return (commands.SERVICE_LOG,)
     excerpt = find_excerpt(start)
     return (excerpt,) if excerpt else ()
 
@@ -596,11 +566,9 @@ def _identify_by_words(start: str) -> tuple[tuple[str, ...], ...]:
     from probes.tool_reports.tables.sheets import has_records
 
     if has_records(start):
-        return (SHEET,)
+        return (commands.SHEET,)
     return (("error", "of", "program"),) if find_unexplained(start) else ()
 
-
-_OWN_WORDS = lazy_pattern(r'checks? ran|rule {6}[a-z]|FABRICSCOPE |fabricscope explain|"rule": ?"')
 
 # What a line of a kernel log begins with, in any of its forms: seconds, a date, the host
 _OF_LOG = lazy_pattern(

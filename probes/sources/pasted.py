@@ -16,6 +16,7 @@ from probes.sources.file_commands import (
     is_device_name,
     list_loop_values,
     show_files,
+    substitute,
 )
 from probes.sources.host_lines import list_quoted_lines, split_hosts
 from probes.sources.identify import SERVICE_LINES, find_missing_name, identify_command
@@ -381,14 +382,14 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
         return [whole]
     whole = whole._replace(waited=None)
     variable, values = part.loop
-    varied = next((word for word in part.words if word != _substitute(word, variable, "")), "")
+    varied = next((word for word in part.words if word != substitute(word, variable, "")), "")
     bare = [line.strip(_AROUND) for line in lines]
     if not values:  # only the machine has them: the lines that are a name
         values = tuple(line for line in bare if is_device_name(line))
         if not values or next(filter(None, bare)) != values[0]:
             return [whole]
         varied = f"${variable}"
-    called = [_substitute(varied, variable, value) for value in values]
+    called = [substitute(varied, variable, value) for value in values]
     names = [number for number, line in enumerate(bare) if line and (line in values or line in called)]
     if [bare[at] for at in names] not in (list(values), called):
         names = _find_labels(lines, values)
@@ -403,7 +404,7 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
         return [whole]
     pieces: list[Piece] = []
     for value, first, after in zip(values, starts, [*starts[1:], len(lines)], strict=True):
-        words = tuple(_substitute(word, variable, value) for word in part.words)
+        words = tuple(substitute(word, variable, value) for word in part.words)
         pieces.append(
             whole._replace(
                 line=part.line + first,
@@ -413,11 +414,6 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
             )
         )
     return pieces
-
-
-def _substitute(word: str, variable: str, value: str) -> str:
-    """A word of a command with a value of its loop."""
-    return re.sub(rf"\"?\$(?:{variable}\b|\{{{variable}\}})\"?", lambda _: value, word)
 
 
 def _begins_with(line: str, value: str) -> bool:

@@ -101,14 +101,9 @@ def read(host: Host) -> Reading:
     online = reader.text(f"{FOLDER}/online")
     if text is None and online is None:
         raise Absent(f"neither {CPUINFO} nor {FOLDER}/online is here: {reader.missing or 'not in this source'}")
-    cpu = CpuPackage()
+    cpu = reader.parsed(text, parse_cpuinfo) or CpuPackage()
     if text is None:
         reader.gap(f"vendor, model and name: no {CPUINFO}")
-    else:
-        try:
-            cpu = parse_cpuinfo(text)
-        except ParseError as why:
-            reader.gap(str(why))
     if cpu.sockets is None and online:
         cpu = cpu._replace(sockets=_packages(reader, online))
     if cpu.threads_per_core is None and online and "siblings" not in (text or ""):

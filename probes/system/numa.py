@@ -71,11 +71,7 @@ def _node(reader: HostReader, node: int, nodes: int) -> NumaNodeFacts:
     cpus = files.get("cpulist")
     memory_mib: int | None = None
     distances: tuple[int, ...] = ()
-    try:
-        if cpus is not None:
-            parse_cpulist(cpus)
-    except ParseError as why:
-        reader.gap(f"node{node}: {why}")
+    if reader.parsed(cpus, parse_cpulist, f"node{node}: ") is None:
         cpus = None
     try:
         distances = parse_distances(files.get("distance", ""))

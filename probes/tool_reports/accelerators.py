@@ -205,16 +205,21 @@ def list_ras_errors(text: str) -> list[ToolReport]:
     ...     "  UMC  ENABLED  0  4\\n")[0][:2]
     ('amd-uncorrectable', 'AMD 2')
     """
-    reports: list[ToolReport] = []
-    number: str | None = None
+    return [
+        ToolReport("amd-uncorrectable", gpu, " ".join(words), (("what", words[0][:40]), *_errors(int(words[-1]))))
+        for gpu, words in _list_rows_of_gpus(text)
+        if len(words) >= 4 and all(map(_COUNT.fullmatch, words[-2:])) and int(words[-1])
+    ][:MOST_REPORTS]
+
+
+def _list_rows_of_gpus(text: str) -> Iterator[tuple[str, list[str]]]:
+    """The words of each line below the one of `rocm-smi` that names a GPU."""
+    gpu = ""
     for line in _lines(text):
-        words = line.split()
-        if gpu := _RAS_GPU.match(line.strip()):
-            number = gpu[1]
-        elif number and len(words) >= 4 and all(map(_COUNT.fullmatch, words[-2:])) and int(words[-1]):
-            detail = (("what", words[0][:40]), *_errors(int(words[-1])))
-            reports.append(ToolReport("amd-uncorrectable", f"AMD {int(number)}", " ".join(words), detail))
-    return reports[:MOST_REPORTS]
+        if heading := _RAS_GPU.match(line.strip()):
+            gpu = f"AMD {int(heading[1])}"
+        elif gpu:
+            yield gpu, line.split()
 
 
 def list_xgmi_errors(text: str) -> list[ToolReport]:
@@ -267,13 +272,9 @@ def list_bad_pages(text: str) -> list[ToolReport]:
     [('amd-pages-pending', 'AMD 1')]
     """
     rows: dict[tuple[str, str], list[str]] = {}
-    number: str | None = None
-    for line in _lines(text):
-        words = line.split()
-        if gpu := _RAS_GPU.match(line.strip()):
-            number = gpu[1]
-        elif number and len(words) == 3 and words[0].startswith("0x") and words[2] in _PAGE_STATES:
-            rows.setdefault((_PAGE_STATES[words[2]], f"AMD {int(number)}"), []).append(" ".join(words))
+    for gpu, words in _list_rows_of_gpus(text):
+        if len(words) == 3 and words[0].startswith("0x") and words[2] in _PAGE_STATES:
+            rows.setdefault((_PAGE_STATES[words[2]], gpu), []).append(" ".join(words))
     reports = (ToolReport(code, gpu, pages[0], (("pages", str(len(pages))),)) for (code, gpu), pages in rows.items())
     return list(reports)[:MOST_REPORTS]
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import datetime, timezone
 
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern, lazy_rows
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.json_objects import list_whole_objects
 from probes.tool_reports.lines import short_lines
@@ -74,7 +74,7 @@ _TYPES = (
 _TYPED = lazy_pattern(rf"(?:{_TYPES}) (?=[^#\s])")
 _OVER = r"Upper (?:Critical|Non-recoverable)(?: -)? [Gg]oing [Hh]igh"
 _UNDER = r"Lower (?:Critical|Non-recoverable)(?: -)? [Gg]oing [Ll]ow"
-_CLASSES = (  # the first that fits the sensor, its type and the event
+_CLASSES = lazy_rows((  # the first that fits the sensor, its type and the event
     ("bmc-pcie",
      r"Bus Fatal|Bus Uncorrectable|PCI SERR|PCI PERR|fatal error was detected on a component|Surprise Down Error|"
      r"Received ERR_(?:NON)?FATAL|"
@@ -97,8 +97,7 @@ _CLASSES = (  # the first that fits the sensor, its type and the event
      r"[Rr]edundancy (?:is )?[Ll]ost|Non-redundant|input (?:lost|is lost)|[Ff]ailed|lost input|"
      r"\d is lost|Soft-power control failure)"),
     ("bmc-voltage", rf"(?:{_OVER}|{_UNDER})|\bVR_FAULT\b|\bPMIC_ERR\b"),
-)  # fmt: skip
-_PATTERNS = tuple((code, lazy_pattern(pattern)) for code, pattern in _CLASSES)
+))  # fmt: skip
 _CALM = lazy_pattern(r"(?i)Fully Redundant|Redundancy Regained|\bcleared\b|returned to normal|is operating normally")
 _AT_BUS = lazy_pattern(r"bus (?P<bus>\d{1,3}) device (?P<device>\d{1,2}) function (?P<function>[0-7])\b")
 _AT_HEX_BUS = lazy_pattern(  # of HPE, Lenovo and OpenBMC
@@ -330,7 +329,7 @@ def _of_message(what: str, severity: str, at: str) -> _Event:
 
 
 def _classify(text: str) -> str | None:
-    return next((code for code, pattern in _PATTERNS if pattern.search(text)), None)
+    return next((code for code, pattern in _CLASSES if pattern.search(text)), None)
 
 
 def _parse_date(at: str) -> datetime | None:

@@ -122,11 +122,7 @@ def _list_table(asked: str, lines: Sequence[str]) -> list[ToolReport]:
         for all_of, left, resource in pairs:
             counts = words[all_of], words[left]
             if all(map(_COUNT.fullmatch, counts)) and int(counts[1]) < int(counts[0]):
-                text = (
-                    f"{words[columns.index(('name', ''))]}: {resource}: {counts[0]} capacity, {counts[1]} allocatable"
-                )
-                detail = (("resource", resource), ("capacity", counts[0]), ("allocatable", counts[1]))
-                reports.append(ToolReport("kube-unhealthy", words[columns.index(("name", ""))], text, detail))
+                reports.append(_report_unhealthy(words[columns.index(("name", ""))], resource, *counts))
     if not rows:
         raise ParseError("no row of the columns that the command asks for")
     reports += _list_fewer(columns, counts_only, rows)
@@ -168,9 +164,7 @@ def _compare(sections: dict[str, dict[str, str]], counted: str | None) -> list[T
     for resource, count in capacity.items():
         left = allocatable.get(resource)
         if left is not None and int(left) < int(count):
-            text = f"{resource}: {count} capacity, {left} allocatable"
-            counts = (("resource", resource), ("capacity", count), ("allocatable", left))
-            reports.append(ToolReport("kube-unhealthy", None, text, counts))
+            reports.append(_report_unhealthy(None, resource, count, left))
     if any(int(count) for resource, count in capacity.items() if not _OF_NETWORK.search(resource)):
         for resource in (name for name, count in capacity.items() if not int(count) and _OF_NETWORK.search(name)):
             shown = f"{resource}: 0, on a node with accelerators"
@@ -182,6 +176,12 @@ def _compare(sections: dict[str, dict[str, str]], counted: str | None) -> list[T
             ToolReport("kube-no-devices", None, text, (("resource", "nvidia.com/gpu"), ("counted", counted)))
         )
     return reports
+
+
+def _report_unhealthy(node: str | None, resource: str, capacity: str, left: str) -> ToolReport:
+    text = f"{f'{node}: ' if node else ''}{resource}: {capacity} capacity, {left} allocatable"
+    detail = (("resource", resource), ("capacity", capacity), ("allocatable", left))
+    return ToolReport("kube-unhealthy", node, text, detail)
 
 
 def _read_condition(condition: re.Match[str]) -> list[ToolReport]:

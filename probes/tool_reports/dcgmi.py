@@ -7,11 +7,11 @@ of their second column; the table of R3 and earlier lists the GPUs of a result, 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from probes.cut_json import load_first
 from probes.gpu.facts import normal_address
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.alerts import list_narrow_links
@@ -97,7 +97,7 @@ def parse_health(text: str) -> list[ToolReport]:
     """
     check_length(text)
     if text.lstrip()[:1] == "{":
-        return _list_incidents(_load(text))
+        return _list_incidents(load_first(text))
     reports: list[ToolReport] = []
     subject: str | None = None
     kind, seen = "GPU", False
@@ -152,7 +152,7 @@ def parse_diag(text: str) -> list[ToolReport]:
     check_length(text)
     begin = text.find("{")
     if "test_categories" in text and begin >= 0:
-        return _list_failed_tests(_load(text[begin:]))
+        return _list_failed_tests(load_first(text[begin:]))
     reports: list[ToolReport] = []
     test, seen = "", _SECTION.search(text) is not None  # of a table without its head
     failed: list[int] = []  # places in `reports` that a message belongs to
@@ -336,13 +336,6 @@ def _rows(text: str) -> Iterator[tuple[str, str]]:
     for line in short_lines(text, _LIMIT_LINE):
         if (row := _ROW.fullmatch(line)) and not row["label"].startswith("--"):
             yield row["label"].strip(), row["value"].strip()
-
-
-def _load(text: str) -> Any:
-    try:
-        return json.JSONDecoder().raw_decode(text.strip())[0]
-    except (ValueError, RecursionError) as why:
-        raise ParseError(f"no JSON, cut or elided: {str(why)[:80]}") from why
 
 
 def _field(value: Any, *keys: str) -> Any:

@@ -8,6 +8,12 @@ NO_ROW = r"^={40,200}\r?\n={40,200}\s"  # of the short table of rocm-smi: the ru
 
 _LONGEST = 400  # characters of a line that is shown
 NODE_HEADING = r"^[> \t]*NAME +STATUS +ROLES +AGE +VERSION\b"  # of `kubectl get nodes`
+OWN_RULE = r"[a-z][a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){1,6}"
+OWN_LINE = (  # of what fabricscope prints
+    rf"^[> \t]*(?:\d{{1,4}} checks? ran(?:;|[ \t]*$)|rule {{6}}{OWN_RULE}(?: \(confidence: \w{{3,6}}\))?[ \t\r]*$"
+    rf"|FABRICSCOPE (?:OK|WARNING|CRITICAL|UNKNOWN) - |Next: \S{{0,80}}fabricscope explain {OWN_RULE})"
+    rf'|"rule": ?"{OWN_RULE}",\s{{0,40}}"severity": ?"[a-z]{{4,8}}",\s{{0,40}}"subject": ?"'
+)
 
 
 class ToolReport(NamedTuple):

@@ -49,9 +49,8 @@ def list_memory_faults(text: str) -> list[ToolReport]:
     slow = [module for module in fitted if module.rated and module.configured and module.configured < module.rated]
     if slow:
         rates = Counter((module.configured, module.rated) for module in slow).most_common(1)[0][0]
-        reports.append(
-            _report("dimm-slow", f"{len(slow)} of {len(fitted)} modules, {rates[0]} of {rates[1]} MT/s", slow[0].name)
-        )
+        what = f"{len(slow)} of {len(fitted)} modules, {rates[0]} of {rates[1]} MT/s"
+        reports.append(state_fault("dimm-slow", None, what, f"{slow[0].name}: {what}"))
     return reports
 
 
@@ -93,8 +92,4 @@ def _list_uneven(modules: list[_Module]) -> list[ToolReport]:
     if len(set(slots.values())) > 1 or most < _FEWEST or not 0 < most - least <= most // _PART:
         return []
     what = ", ".join(f"CPU {cpu}: {fitted[cpu]} of {count}" for cpu, count in sorted(slots.items()))
-    return [_report("dimm-uneven", what)]
-
-
-def _report(code: str, what: str, name: str = "") -> ToolReport:
-    return state_fault(code, None, what, f"{f'{name}: ' if name else ''}{what}")
+    return [state_fault("dimm-uneven", None, what)]

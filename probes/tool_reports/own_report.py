@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from probes.text import lazy_pattern
-from probes.tool_reports.facts import ToolReport
+from probes.tool_reports.facts import OWN_LINE, OWN_RULE, ToolReport
 
 _MOST_REPORTS = 64
 _SECTIONS = (  # of a screen
@@ -19,29 +19,18 @@ _SECTIONS = (  # of a screen
     "│", "GPU to ", "GPUDirect RDMA\n", "Could not check: ",
 )  # fmt: skip
 _SEVERITIES = {"critical": "critical", "error": "error", "warning": "warning", "note": "note", "info": "note"}
-_RULE = r"[a-z][a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){1,6}"
 _WORDS = "CRITICAL|ERROR|WARNING|NOTE"
-_OWN = lazy_pattern(
-    rf"^[> \t]*(?:\d{{1,4}} checks? ran(?:;|[ \t]*$)|rule {{6}}{_RULE}(?: \(confidence: \w{{3,6}}\))?[ \t\r]*$"
-    rf"|FABRICSCOPE (?:OK|WARNING|CRITICAL|UNKNOWN) - |Next: \S{{0,80}}fabricscope explain {_RULE})"
-    rf'|"rule": ?"{_RULE}",\s{{0,40}}"severity": ?"[a-z]{{4,8}}",\s{{0,40}}"subject": ?"',
-    re.MULTILINE,
-)
+_OWN = lazy_pattern(OWN_LINE, re.MULTILINE)
 _HEADLINE = lazy_pattern(rf"[> \t]{{0,8}}(?P<severity>{_WORDS})  (?P<text>\S.{{0,400}})")
 _COUNTED = lazy_pattern(r"\d{1,4} (?:critical|errors?|warnings?|notes?)\b.{0,200}")  # the verdict above all findings
-_CHECKED = lazy_pattern(rf"[> \t]{{0,8}}(?P<severity>{_WORDS}) (?P<rule>{_RULE}) (?P<text>\S.{{0,400}})")
-_RULE_ROW = lazy_pattern(rf"[> \t]{{0,8}}(?:rule {{6}}|Next: \S{{0,80}}fabricscope explain )(?P<rule>{_RULE})\b")
+_CHECKED = lazy_pattern(rf"[> \t]{{0,8}}(?P<severity>{_WORDS}) (?P<rule>{OWN_RULE}) (?P<text>\S.{{0,400}})")
+_RULE_ROW = lazy_pattern(rf"[> \t]{{0,8}}(?:rule {{6}}|Next: \S{{0,80}}fabricscope explain )(?P<rule>{OWN_RULE})\b")
 _MORE = lazy_pattern(r"[> \t]{0,8} {7}(?P<text>\S.{0,200})")
 _TEXT = r'"(?:[^"\\\n]|\\.){0,400}"'
 _ENTRY = lazy_pattern(
-    rf'"rule": ?"(?P<rule>{_RULE})",\s{{0,40}}"severity": ?"(?P<severity>[a-z]{{4,8}})",\s{{0,40}}"subject": ?{_TEXT}'
-    rf',\s{{0,40}}"label": ?(?P<label>{_TEXT}),\s{{0,40}}"summary": ?(?P<summary>{_TEXT})'
+    rf'"rule": ?"(?P<rule>{OWN_RULE})",\s{{0,40}}"severity": ?"(?P<severity>[a-z]{{4,8}})",\s{{0,40}}'
+    rf'"subject": ?{_TEXT},\s{{0,40}}"label": ?(?P<label>{_TEXT}),\s{{0,40}}"summary": ?(?P<summary>{_TEXT})'
 )
-
-
-def is_own(text: str) -> bool:
-    """Whether fabricscope printed it."""
-    return _OWN.search(text) is not None
 
 
 def leave_out_own(text: str) -> str:

@@ -5,10 +5,10 @@ Source: DMTF Redfish schemas (Resource.Status, Port, PCIeDevice.PCIeInterface, P
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
+from probes.cut_json import load_first
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport
 
@@ -29,10 +29,7 @@ def list_resource_faults(text: str) -> list[ToolReport]:
     [('redfish-lanes', 'GPU_4', (('what', 'x8 of x16'),))]
     """
     starts = [at for at, character in enumerate(check_length(text)) if character in "{["][:1]
-    try:
-        document = json.JSONDecoder().raw_decode(text[starts[0] :] if starts else "")[0]
-    except (ValueError, RecursionError) as why:
-        raise ParseError(f"no JSON, cut or elided: {str(why)[:80]}") from why
+    document = load_first(text[starts[0] :] if starts else "")
     reports: dict[tuple[str, str | None], ToolReport] = {}
     known = False
     for part, row in _list_objects(document):

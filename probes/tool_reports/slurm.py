@@ -6,9 +6,6 @@ node_mgr.c (the controller's own reasons), src/sinfo/opts.c (columns). Every oth
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
@@ -86,7 +83,8 @@ def list_held_nodes(text: str) -> list[ToolReport]:
     """
     if not _HEADING.search(check_length(text)):
         return _list_states(text)
-    reasons = [_report(row["nodes"], row["reason"], row[0]) for row in _rows(text)]
+    rows = (_ROW.fullmatch(line.strip()) for line in short_lines(text, _LIMIT_LINE))
+    reasons = [_report(row["nodes"], row["reason"], row[0]) for row in rows if row]
     named = {report.subject for report in reasons}
     states = _list_states(text) if _LIST.search(text) else []  # of `sinfo` beside it
     return _sort_gravest_first([*reasons, *(report for report in states if report.subject not in named)])
@@ -161,13 +159,6 @@ def list_controller_lines(text: str) -> list[ToolReport]:
 def _sort_gravest_first(reports: list[ToolReport]) -> list[ToolReport]:
     """The bounded list: many nodes that are held for maintenance hide none that is held for a fault."""
     return sorted(reports, key=lambda report: _GRAVEST_FIRST.index(report.code))[:_MOST_REPORTS]
-
-
-def _rows(text: str) -> Iterator[re.Match[str]]:
-    for line in short_lines(text, _LIMIT_LINE):
-        row = _ROW.fullmatch(line.strip())
-        if row is not None:
-            yield row
 
 
 def _report(node: str, reason: str, line: str) -> ToolReport:

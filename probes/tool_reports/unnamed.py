@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from probes.gpu.facts import find_address
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern, lazy_rows
 from probes.tool_reports.facts import ToolReport, state_fault
 
 _LIMIT_TEXT = 200
@@ -36,86 +36,59 @@ _LINK = lazy_pattern(r"^[ \t]*LnkSta:([^\n]{0,200})$", re.MULTILINE)
 _FATAL = lazy_pattern(  # but what a driver that asks for too much causes
     r"^[ \t]*UESta:[^\n]{0,200}?\b(?P<what>DLP|SDES|TLP|FCP|CmpltTO|UnxCmplt|RxOF|MalfTLP|ECRC)\+", re.MULTILINE
 )
-_SMI = (
-    ("unnamed-remap-failed", lazy_pattern(r"^[ \t]*Remapping Failure Occurred[ \t]*: Yes\b", re.MULTILINE)),
+_NARROW = (
+    r"[ \t]*Link Width[ \t]*\n[ \t]*Max[ \t]*: (?P<max>\d{1,2})x[ \t]*\n"
+    r"[ \t]*Current[ \t]*: (?!(?P=max)x)(?P<what>\d{1,2}x)"
+)
+_SMI = lazy_rows(
     (
-        "unnamed-remap-pending",
-        lazy_pattern(r"^[ \t]*Remapped Rows[ \t]*$(?:\n[^\n]{0,120}){0,4}?\n[ \t]*Pending[ \t]*: Yes\b", re.MULTILINE),
-    ),
-    ("unnamed-sram", lazy_pattern(r"^[ \t]*SRAM Threshold Exceeded[ \t]*: Yes\b", re.MULTILINE)),
-    (
-        "unnamed-ecc",
-        lazy_pattern(
+        ("unnamed-remap-failed", r"^[ \t]*Remapping Failure Occurred[ \t]*: Yes\b"),
+        (
+            "unnamed-remap-pending",
+            r"^[ \t]*Remapped Rows[ \t]*$(?:\n[^\n]{0,120}){0,4}?\n[ \t]*Pending[ \t]*: Yes\b",
+        ),
+        ("unnamed-sram", r"^[ \t]*SRAM Threshold Exceeded[ \t]*: Yes\b"),
+        (
+            "unnamed-ecc",
             r"^[ \t]*Volatile[ \t]*$(?:\n(?![ \t]*Aggregate)[^\n]{0,120}){0,6}?"
             r"\n[ \t]*[SD]RAM Uncorrectable[\w -]{0,12}: [1-9]\d{0,11}\b",
-            re.MULTILINE,
         ),
-    ),
-    (
-        "unnamed-slowdown",
-        lazy_pattern(r"^[ \t]*HW (?P<what>Thermal Slowdown|Power Brake Slowdown)[ \t]*: Active\b", re.MULTILINE),
-    ),
-    (
-        "unnamed-slowdown",
-        lazy_pattern(
-            r"<clocks_(?:event|throttle)_reason_(?P<what>hw_(?:thermal_slowdown|power_brake_slowdown|slowdown))>Active<"
+        ("unnamed-slowdown", r"^[ \t]*HW (?P<what>Thermal Slowdown|Power Brake Slowdown)[ \t]*: Active\b"),
+        (
+            "unnamed-slowdown",
+            r"<clocks_(?:event|throttle)_reason_(?P<what>hw_(?:thermal_slowdown|power_brake_slowdown|slowdown))>Active<",
         ),
-    ),
-    ("unnamed-remap-failed", lazy_pattern(r"<remapped_row_failure>Yes<")),
-    ("unnamed-remap-pending", lazy_pattern(r"<remapped_row_pending>Yes<")),
-    ("unnamed-slowdown", lazy_pattern(r"^[ \t]*(?P<what>HW Slowdown)[ \t]*: Active\b", re.MULTILINE)),
-    (
-        "unnamed-action",
-        lazy_pattern(
-            r"^[ \t]*GPU Recovery Action[ \t]*: (?P<what>(?!None|N/A|Unknown)[A-Z][\w -]{2,40})", re.MULTILINE
-        ),
-    ),
-    (
-        "unnamed-width-busy",  # at its full speed, so that it was not idle
-        lazy_pattern(
+        ("unnamed-remap-failed", r"<remapped_row_failure>Yes<"),
+        ("unnamed-remap-pending", r"<remapped_row_pending>Yes<"),
+        ("unnamed-slowdown", r"^[ \t]*(?P<what>HW Slowdown)[ \t]*: Active\b"),
+        ("unnamed-action", r"^[ \t]*GPU Recovery Action[ \t]*: (?P<what>(?!None|N/A|Unknown)[A-Z][\w -]{2,40})"),
+        (
+            "unnamed-width-busy",  # at its full speed, so that it was not idle
             r"(?:^[ \t]*Bus Id[ \t]*: (?P<bdf>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0)[ \t]*\n"
             r"(?:[^\n]{0,80}\n){1,4}?)?"
             r"^[ \t]*PCIe Generation[ \t]*\n[ \t]*Max[ \t]*: (?P<gen>[1-7])[ \t]*\n"
-            r"[ \t]*Current[ \t]*: (?P=gen)[ \t]*\n(?:[ \t]*(?:Device|Host) [^\n]{0,80}\n){0,3}"
-            r"[ \t]*Link Width[ \t]*\n[ \t]*Max[ \t]*: (?P<max>\d{1,2})x[ \t]*\n"
-            r"[ \t]*Current[ \t]*: (?!(?P=max)x)(?P<what>\d{1,2}x)",
-            re.MULTILINE,
+            r"[ \t]*Current[ \t]*: (?P=gen)[ \t]*\n(?:[ \t]*(?:Device|Host) [^\n]{0,80}\n){0,3}" + _NARROW,
         ),
-    ),
-    (
-        "unnamed-width",
-        lazy_pattern(
-            r"^[ \t]*Link Width[ \t]*\n[ \t]*Max[ \t]*: (?P<max>\d{1,2})x[ \t]*\n"
-            r"[ \t]*Current[ \t]*: (?!(?P=max)x)(?P<what>\d{1,2}x)",
-            re.MULTILINE,
-        ),
-    ),
-    (
-        "unnamed-fabric-failed",
-        lazy_pattern(
+        ("unnamed-width", rf"^{_NARROW}"),
+        (
+            "unnamed-fabric-failed",
             r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: Completed[ \t]*\n"
             r"[ \t]*Status[ \t]*: (?P<what>(?!Success|N/A)[A-Z][\w ]{2,40})",
-            re.MULTILINE,
         ),
-    ),
-    ("unnamed-fabric", lazy_pattern(r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b", re.MULTILINE)),
-    (
-        "unnamed-fabric-unhealthy",
-        lazy_pattern(
+        ("unnamed-fabric", r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b"),
+        (
+            "unnamed-fabric-unhealthy",
             r"^[ \t]*(?P<what>Summary[ \t]*: Unhealthy|Bandwidth[ \t]*: Degraded|"
             r"(?:Route Unhealthy|Route Recovery in progress|Access Timeout Recovery)[ \t]*: True|"
             r"Incorrect Configuration[ \t]*: (?!None|N/A)\w+)",
-            re.MULTILINE,
         ),
-    ),
-    ("unnamed-nvlink", lazy_pattern(r"^[ \t]*Link (?P<what>\d{1,3}): <inactive>", re.MULTILINE)),
-    (
-        "unnamed-nvlink-errors",
-        lazy_pattern(
+        ("unnamed-nvlink", r"^[ \t]*Link (?P<what>\d{1,3}): <inactive>"),
+        (
+            "unnamed-nvlink-errors",
             r"^[ \t]*(?P<what>Link \d{1,3}: (?:Replay|Recovery|CRC(?: FLIT| Data)?|ECC) Errors?: [1-9]\d{0,15})\b",
-            re.MULTILINE,
         ),
     ),
+    re.MULTILINE,
 )
 # Whose GPU reports a few lanes of a link that carries nothing: by name, or as only these count their PCI domains
 _SUPERCHIP = lazy_pattern(r"\b(?:G[BH][23]\d\d|B300)\b|^[ \t]*Bus Id[ \t]*: (?!00000000:)", re.MULTILINE)
@@ -135,15 +108,12 @@ _IOMMU_ON = lazy_pattern(
     r"\b(?:intel_iommu=(?:[\w,]{1,40},)?on\b|amd_iommu=(?:on|force_enable)\b|iommu=(?:force|on)\b)"
 )
 _PASSTHROUGH = lazy_pattern(r"\b(?:iommu=(?:[\w,]{1,40},)?(?:pt|off)\b|iommu\.passthrough=1\b)")
-_DRIVER_SETTINGS = (  # of the module nvidia: of the loaded one, of the next one, of the kernel's command line
+_DRIVER_SETTINGS = lazy_rows(  # of the module nvidia: of the loaded one, of the next one, of the kernel's command line
     (
-        "driver-nvlink-off",
-        lazy_pattern(r"^[^\n#]{0,2000}?\b(?P<what>(?:NVreg_NvLinkDisable=|NvLinkDisable: ?)[1-9])", re.MULTILINE),
+        ("driver-nvlink-off", r"^[^\n#]{0,2000}?\b(?P<what>(?:NVreg_NvLinkDisable=|NvLinkDisable: ?)[1-9])"),
+        ("driver-excluded", r"^[^\n#]{0,2000}?\b(?P<what>(?:NVreg_)?ExcludedGpus(?:=|: ?)\"?\w[^\n\"]{2,200})"),
     ),
-    (
-        "driver-excluded",
-        lazy_pattern(r"^[^\n#]{0,2000}?\b(?P<what>(?:NVreg_)?ExcludedGpus(?:=|: ?)\"?\w[^\n\"]{2,200})", re.MULTILINE),
-    ),
+    re.MULTILINE,
 )
 _CLASS_LINK = lazy_pattern(  # by the name of what the device is for, in place of its address
     r"/sys/class/(?P<kind>[\w-]{2,20})/(?P<name>[\w.-]{2,40})/device/(?P<which>current|max)_link_(?P<what>width|speed)"

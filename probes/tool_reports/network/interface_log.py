@@ -69,7 +69,8 @@ def list_carrier_faults(text: str) -> list[ToolReport]:
             refused[match["name"]] = match["what"], line
     if not carriers and not refused:
         raise ParseError("no line about the carrier of an interface")
-    return [*_list_lost(carriers), *_list_refused(refused)][:_MOST_REPORTS]
+    not_set = (state_fault("network-not-set", name, what, line) for name, (what, line) in refused.items())
+    return [*_list_lost(carriers), *not_set][:_MOST_REPORTS]
 
 
 def _read_change(line: str) -> Iterator[tuple[str, bool]]:
@@ -85,8 +86,3 @@ def _list_lost(carriers: dict[str, _Carrier]) -> Iterator[ToolReport]:
             yield state_fault("carrier-flaps", name, f"{carrier.losses} times", carrier.line)
         elif carrier.is_lost:
             yield state_fault("carrier-lost", name, "", carrier.line)
-
-
-def _list_refused(refused: dict[str, tuple[str, str]]) -> Iterator[ToolReport]:
-    for name, (what, line) in refused.items():
-        yield state_fault("network-not-set", name, what, line)

@@ -11,41 +11,33 @@ from collections.abc import Iterator, Sequence
 
 from probes.named_tuple import NamedTuple
 from probes.switch_ports.names import PORT, find_command, find_port_of_command
-from probes.text import lazy_pattern
+from probes.text import lazy_pattern, lazy_rows
 from probes.tool_reports.facts import ToolReport, state_fault
 
 _OFTEN = 3  # losses of a port's link in one excerpt of a log
 _FEW = 4  # a switch that starts loses the links of more ports
 _PORT = rf"(?P<port>{PORT}|[Ee]thernet ?\d{{1,3}}(?:/\d{{1,3}}){{0,3}})"
-_FAULTS = (
-    ("switch-storm", lazy_pattern(rf"PFC Watchdog detected PFC storm on port {_PORT}, queue index (?P<queue>\d)\b")),
+_FAULTS = lazy_rows(
     (
-        "switch-lossy-pause",
-        lazy_pattern(rf"Got PFC (?P<count>\d{{1,20}}) frame\(s\) on lossy queue (?P<queue>\d) port {_PORT}(?=\s|$)"),
-    ),
-    ("switch-port-fault", lazy_pattern(rf"Port {_PORT} oper error event: (?P<what>\w{{2,40}}) occurred")),
-    (
-        "switch-disabled",
-        lazy_pattern(rf"Interface {_PORT} is down \([Ee]rror disabled\. Reason: ?(?P<what>[^)]{{0,80}})"),
-    ),
-    ("switch-disabled", lazy_pattern(rf"ERR_?DISABLE: (?P<what>[\w-]{{2,40}}) error detected on {_PORT}")),
-    (
-        "switch-disabled",
-        lazy_pattern(
-            r"ERR_?DISABLE: (?P<what>Link flaps) on port (?P<port>(?:ethernet )?[\d/]{1,12}) exceeded threshold"
+        ("switch-storm", rf"PFC Watchdog detected PFC storm on port {_PORT}, queue index (?P<queue>\d)\b"),
+        (
+            "switch-lossy-pause",
+            rf"Got PFC (?P<count>\d{{1,20}}) frame\(s\) on lossy queue (?P<queue>\d) port {_PORT}(?=\s|$)",
         ),
-    ),
-    (
-        "switch-disabled",
-        lazy_pattern(rf"status to error-down\. \(InterfaceName={_PORT}, ?Cause=(?P<what>[\w -]{{2,40}})"),
-    ),
-    (
-        "switch-log-flaps",
-        lazy_pattern(
+        ("switch-port-fault", rf"Port {_PORT} oper error event: (?P<what>\w{{2,40}}) occurred"),
+        ("switch-disabled", rf"Interface {_PORT} is down \([Ee]rror disabled\. Reason: ?(?P<what>[^)]{{0,80}})"),
+        ("switch-disabled", rf"ERR_?DISABLE: (?P<what>[\w-]{{2,40}}) error detected on {_PORT}"),
+        (
+            "switch-disabled",
+            r"ERR_?DISABLE: (?P<what>Link flaps) on port (?P<port>(?:ethernet )?[\d/]{1,12}) exceeded threshold",
+        ),
+        ("switch-disabled", rf"status to error-down\. \(InterfaceName={_PORT}, ?Cause=(?P<what>[\w -]{{2,40}})"),
+        (
+            "switch-log-flaps",
             r"Port (?P<port>\d{1,3}(?::\d{1,3})?) link-flap detection .{0,80}?"
-            r"(?P<what>more than \d{1,6} times in \d{1,6} s)"
+            r"(?P<what>more than \d{1,6} times in \d{1,6} s)",
         ),
-    ),
+    )
 )
 _IS_LOG = lazy_pattern(  # the name of a message, or of the program that wrote the line
     r"%\w[\w%-]{0,60}-\d-\w|[A-Z]\w{2,20}/\d/[A-Za-z_]{3,40}|SNMP_TRAP_LINK_|IFM_OSTATE_|orchagent: :- |ERR_DISABLE: "

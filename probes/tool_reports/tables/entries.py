@@ -27,7 +27,7 @@ EXPECTED = r"expect(?:ed)?|want(?:ed)?|target|nominal|required|should(?: be)?|sp
 MOST = rf"{EXPECTED}|max(?:imum)?|capab(?:le|ility)|supported"
 CURRENT = r"active|actual|cur(?:rent)?|found|present|measured|negotiated"
 
-_ADDRESS = lazy_pattern(r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
+ADDRESS = lazy_pattern(r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 _THOUSANDS = lazy_pattern(r"[-+]?\d{1,3}(?:(?:[ ,_]\d{3}){1,5}|(?:\.\d{3}){2,5})(?![\d.,])")
 _VALUE = lazy_pattern(
     r"[xX]?(?P<number>[-+]?\d{1,15}(?:[.,]\d{1,9})?(?:[eE][-+]?\d{1,3})?) ?(?P<unit>[A-Za-z%°/²³]{0,10}\d?)"
@@ -139,7 +139,7 @@ def shape(name: str) -> str:
     >>> shape("rail-12"), shape("node-a:")
     ('rail-0', 'node-0:')
     """
-    if name.startswith("/") or _ADDRESS.fullmatch(name):
+    if name.startswith("/") or ADDRESS.fullmatch(name):
         return "0"
     return re.sub(r"(?<![A-Za-z])[A-Z]?\d+|\d+|(?<=[-_ ])[A-Za-z](?=:?$)", "0", name)
 

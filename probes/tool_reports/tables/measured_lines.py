@@ -12,7 +12,7 @@ from probes.text import find_median, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
 from probes.tool_reports.sentences.parts import find_part
-from probes.tool_reports.tables.entries import FEWEST, list_far
+from probes.tool_reports.tables.entries import ADDRESS, FEWEST, list_far
 
 _LIMIT_LINE, _MOST_LINES, _MOST_REPORTS = 300, 4000, 16
 _PAIR = 2  # hosts, between which it was measured
@@ -33,7 +33,6 @@ _HOST = lazy_pattern(
     r"(?=[\s:,|=\])]|$)"
 )
 _RANK = lazy_pattern(r"(?i)\b(?P<rank>(?:rank|device|card|slot|gpu|npu)[ #:=]{1,3}\d{1,4})\b")
-_ADDRESS = lazy_pattern(r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 _NUMBER = lazy_pattern(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
 
 
@@ -62,7 +61,7 @@ def _read_line(line: str) -> Iterator[tuple[tuple[str, int, str], str, float]]:
     subject = _name(rest)
     if subject is None:
         return
-    form = " ".join(_NUMBER.sub("0", _ADDRESS.sub("0", rest)).split())
+    form = " ".join(_NUMBER.sub("0", ADDRESS.sub("0", rest)).split())
     for at, match in enumerate(matches):
         yield (form, at, match["unit"]), subject, float(match["value"])
 

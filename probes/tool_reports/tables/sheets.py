@@ -14,10 +14,10 @@ from functools import lru_cache
 
 from probes.gpu.facts import find_address
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, find_median, lazy_pattern
+from probes.text import ParseError, find_median, lazy_pattern, lazy_rows
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.lines import short_lines
-from probes.tool_reports.tables.entries import MOST, NOT_USED, TROUBLE, is_below, read_number
+from probes.tool_reports.tables.entries import ADDRESS, MOST, NOT_USED, TROUBLE, is_below, read_number
 from probes.tool_reports.tables.forms import RULE, WIDE, cut
 from probes.tool_reports.tables.measured_lines import list_slow_lines
 from probes.tool_reports.tables.records import list_record_tables
@@ -38,7 +38,7 @@ _OF_GPUS = lazy_pattern(  # the name of a host that has accelerators
     r"(?i)(?:^|[^a-z0-9])(?:gpu|npu|dgx|hgx|geforce|rtx|tesla|[abhlv][1-9]0{1,2}s?|g?b[23]00|mi\d{2,3}[ax]?)(?![a-z])"
 )
 _FREE = lazy_pattern(r"(?i)note|comment|remark|reason|action|ticket|message|detail")
-_QUANTITIES = (  # the first that a heading fits
+_QUANTITIES = lazy_rows((  # the first that a heading fits
     ("past", r"\b(?:corrected|correctable|\bce|sbe|single|lifetime|aggregate|replay|crc|symbol)\b"),
     ("varying", r"\b(?:used?|free|idle|alloc\w*|(?<!resources )avail(?:able)?|busy|request\w*|running|pending jobs"
                 r"|util\w*)\b"),
@@ -58,14 +58,12 @@ _QUANTITIES = (  # the first that a heading fits
     ("state", r"\b(?:state|status|health|phys\w*|link|result|verdict)\b"),
     ("setting", r"\bmtu\b"),
     ("version", r"\b(?:driver|firmware|fw|vbios|bios|kernel|ofed|rocm|cann)\b"),
-)  # fmt: skip
-_QUANTITY_PATTERNS = tuple((name, lazy_pattern(pattern)) for name, pattern in _QUANTITIES)
+))  # fmt: skip
 _WANTED = lazy_pattern(rf"\b(?:{MOST})\b")
 _FAULTS = lazy_pattern(rf"(?i)(?:(?:soft|hard)[_ ])?(?:{TROUBLE})!?|n.ok|fatal|unavail")
 _DOWN = lazy_pattern(rf"(?i)false|armed|{NOT_USED}")
 _YES = lazy_pattern(r"(?i)(?:yes|true|pending|[1-9]\d{0,6})")
 _COUNT = lazy_pattern(r"[1-9]\d{0,9}")
-_ADDRESS = lazy_pattern(r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 _OF_FABRIC = lazy_pattern(
     r"(?i)gpu|\b[nhx]pu|nvlink|pcie|infiniband|\bib\b|mlx5|rdma|roce|\bhca|\bnic|\bxid|\becc\b|xgmi|hccs|\befa\b"
     r"|linkup"
@@ -221,7 +219,7 @@ def _read_heading(names: Sequence[str]) -> tuple[list[_Column], list[int]]:
         words = _simplify(name)
         if _HOSTS.fullmatch(words) or _PARTS.fullmatch(words):
             identity.append(at)
-        elif quantity := next((name for name, pattern in _QUANTITY_PATTERNS if pattern.search(words)), None):
+        elif quantity := next((name for name, pattern in _QUANTITIES if pattern.search(words)), None):
             columns.append(_Column(at, name, quantity, _WANTED.search(words) is not None))
     lowered = [name.lower() for name in names]
     counts = any(column.quantity == "count" for column in columns) or any(map(_ACCELERATOR.fullmatch, lowered))
@@ -253,12 +251,12 @@ def _with_kinds(names: Sequence[str], columns: Sequence[_Column], rows: Sequence
 
 
 def _shape(words: str) -> str:
-    return re.sub(r"\d+", "0", _ADDRESS.sub("", words))
+    return re.sub(r"\d+", "0", ADDRESS.sub("", words))
 
 
 def _name_part(heading: str, cell: str) -> str:
     """An address as reports have it; a number with what it counts: "GPU 3"."""
-    if _ADDRESS.fullmatch(cell):
+    if ADDRESS.fullmatch(cell):
         return find_address(cell) or cell
     kind = heading.partition("_")[0].partition(" ")[0]
     return f"{kind.upper() if len(kind) < 4 else kind} {cell}" if cell.isdecimal() else cell
