@@ -19,17 +19,19 @@ class CliError(Exception):
 
 
 class ErrorTranslation:
-    """Within it errors of these kinds become the command's: their text is its message. Raises CliError."""
+    """Within it errors of these kinds become the command's: their text is its message, behind what it is about. Raises
+    CliError."""
 
-    def __init__(self, *kinds: type[Exception], hint: str | None = None) -> None:
-        self._kinds, self._hint = kinds, hint
+    def __init__(self, *kinds: type[Exception], about: str | None = None, hint: str | None = None) -> None:
+        self._kinds, self._about, self._hint = kinds, about, hint
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, self._kinds):
-            raise CliError(str(error), self._hint) from error
+            text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise CliError(f"{self._about}: {text}" if self._about else text, self._hint) from error
 
 
 def print_error(text: str, hint: str | None = None) -> None:

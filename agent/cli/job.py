@@ -36,15 +36,8 @@ class JobOptions(NamedTuple):
 
 def explain_job(values: Mapping[str, Any]) -> None:
     """Run `job` with the values of its parameters."""
-    options = JobOptions(
-        list(values["report"] or ()),
-        values["source"],
-        values["dataset"],
-        values["at"],
-        values["profile"],
-        values["quiet"],
-        values["timeout"],
-    )
+    others = {name: values[name] for name in JobOptions._fields if name != "reports"}
+    options = JobOptions(list(values["report"] or ()), **others)
     run_job(list(values["paths"]), options, values["form"], values["output"], values["no_color"])
 
 

@@ -6,12 +6,12 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from agent.cli.errors import CliError, printable
+from agent.cli.errors import CliError, ErrorTranslation, printable
 
 if TYPE_CHECKING:
     from agent.outputs.text.lines import Line
@@ -34,10 +34,8 @@ def deliver(data: bytes, output: str | None, public: bool = False) -> None:
         return
     from agent.reports import PRIVATE, PUBLIC, write_atomically
 
-    try:
+    with ErrorTranslation(OSError, about=output):
         write_atomically(output, data, PUBLIC if public else PRIVATE)
-    except OSError as error:
-        raise CliError(f"{output}: {error.strerror}") from error
     print_written(output)
 
 
@@ -118,22 +116,18 @@ def can_encode_lines(encoding: str | None) -> bool:
     return os.environ.get("LC_ALL") not in ("C", "POSIX")  # Python speaks UTF-8 there all the same
 
 
-def choose_format(output: str | None) -> str:
-    """The format for a file's suffix. Raises CliError."""
-    if output is None:
-        return "text"
-    suffix = os.path.splitext(output)[1].lower()
-    forms = {
-        ".json": "json",
-        ".ndjson": "ndjson",
-        ".jsonl": "ndjson",
-        ".html": "html",
-        ".htm": "html",
-        ".txt": "text",
-        "": "text",
-    }
+_FORMS = {
+    "": "text", ".txt": "text", ".json": "json", ".ndjson": "ndjson", ".jsonl": "ndjson", ".html": "html",
+    ".htm": "html",
+}  # fmt: skip
+
+
+def choose_format(output: str | None, forms: Mapping[str, str] = _FORMS) -> str:
+    """The format for a file's suffix; stdout is a file without one. Raises CliError."""
+    suffix = os.path.splitext(output or "")[1].lower()
     if suffix not in forms:
-        raise CliError(f"{output}: unknown suffix {suffix}; use --format text, json, ndjson or html")
+        *others, last = dict.fromkeys(forms.values())
+        raise CliError(f"{output}: unknown suffix {suffix}; use --format {', '.join(others)} or {last}")
     return forms[suffix]
 
 
@@ -147,11 +141,8 @@ def open_output(output: str | None) -> Iterator[BinaryIO]:
         return
     from agent.reports import open_atomically
 
-    try:
-        with open_atomically(output) as file:
-            yield file
-    except OSError as error:
-        raise CliError(f"{output}: {error.strerror or error}") from error
+    with ErrorTranslation(OSError, about=output), open_atomically(output) as file:
+        yield file
     print_written(output)
 
 

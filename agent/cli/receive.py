@@ -52,15 +52,14 @@ def receive(
         files.load()
         sockets = open_sockets(listen, plain)
         server = Server(sockets, inbox, files, ServerOptions(timeout, verbose), _write_line)
-    try:
-        inbox.open()
-    except ForeignFiles as error:
-        raise CliError(
-            f"{spool}: not a folder of receive: it holds other files ({error})",
-            "choose an empty folder, or one that only receive and fleet ingest use",
-        ) from error
-    except OSError as error:
-        raise CliError(f"{spool}: {error.strerror}") from error
+    with ErrorTranslation(OSError, about=spool):
+        try:
+            inbox.open()
+        except ForeignFiles as error:
+            raise CliError(
+                f"{spool}: not a folder of receive: it holds other files ({error})",
+                "choose an empty folder, or one that only receive and fleet ingest use",
+            ) from error
     asyncio.run(server.run())
 
 

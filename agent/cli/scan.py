@@ -123,10 +123,8 @@ def _write_capture(recording: Recording | None, target: CaptureTarget, report: R
         host = texts.names.host(host)
     stamp = report.generated_at.replace("-", "").replace(":", "")
     place = target.place or f"fabricscope-{_file_name(host)}-{stamp}.tar.gz"
-    try:
+    with ErrorTranslation(OSError, about=place):
         write_capture(recording, place, VERSION)
-    except OSError as error:
-        raise CliError(f"{place}: {error.strerror}") from error
     if lines := missing(recording):
         print_warning(f"{place} is not complete: {'; '.join(lines)}")
     return place

@@ -7,7 +7,7 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast
 
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, ErrorTranslation
 from probes.time_limit import TimeIsUp, TimeLimit
 
 if TYPE_CHECKING:
@@ -38,12 +38,9 @@ def copy_stdin_until(folder: str, until: float | None) -> tuple[str, bool]:
 
 def _copy(path: str) -> None:
     taken, stdin = 0, cast("io.BufferedReader", sys.stdin.buffer)
-    try:
-        with open(path, "wb") as file:
-            while chunk := stdin.read1(_CHUNK_BYTES):  # what is there: a limit loses none of it
-                taken += len(chunk)
-                if taken > _LIMIT_BYTES:
-                    raise CliError(f"stdin: more than {_LIMIT_BYTES >> 30} GiB", "save it to a file, and give that")
-                file.write(chunk)
-    except OSError as error:
-        raise CliError(f"stdin: {error.strerror or error}") from error
+    with ErrorTranslation(OSError, about="stdin"), open(path, "wb") as file:
+        while chunk := stdin.read1(_CHUNK_BYTES):  # what is there: a limit loses none of it
+            taken += len(chunk)
+            if taken > _LIMIT_BYTES:
+                raise CliError(f"stdin: more than {_LIMIT_BYTES >> 30} GiB", "save it to a file, and give that")
+            file.write(chunk)

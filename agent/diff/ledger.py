@@ -170,6 +170,12 @@ class Ledger:
         """A fact of one side only."""
         self._unknown.setdefault((kind, subject_kind(place), place), []).append(what)
 
+    def have_both(self, what: str, place: ChangedThing, old: object, new: object) -> bool:
+        """Whether both sides have a part; where one of them has, it is a fact of that side only."""
+        if bool(old) != bool(new):
+            self.unknown("lost" if old else "gained", what, place)
+        return bool(old and new)
+
     def changes(self) -> list[Change]:
         """In the order of the groups, kinds, names and subjects."""
         for (kind, _, place), names in self._unknown.items():

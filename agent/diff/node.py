@@ -80,14 +80,9 @@ def _without_image(cmdline: str) -> list[str]:
 
 
 def _numa(ledger: Ledger, a: Node, b: Node) -> None:
-    if not (a.numa_nodes and b.numa_nodes):
-        if a.numa_nodes or b.numa_nodes:
-            ledger.unknown("lost" if a.numa_nodes else "gained", "numa nodes", NODE)
+    if not ledger.have_both("numa nodes", NODE, a.numa_nodes, b.numa_nodes):
         return
-    before, after = (
-        {numa_node.id: numa_node for numa_node in a.numa_nodes},
-        {numa_node.id: numa_node for numa_node in b.numa_nodes},
-    )
+    before, after = ({numa_node.id: numa_node for numa_node in side.numa_nodes} for side in (a, b))
     for number in sorted(before.keys() | after.keys()):
         one, other = before.get(number), after.get(number)
         name = f"numa:{number}"

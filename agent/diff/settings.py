@@ -88,10 +88,8 @@ def gpus(ledger: Ledger, pairs: Pairing) -> None:
                 ledger.fields(place, a.pcie, b.pcie, fields, "pcie ")
         if a.mig and b.mig:
             ledger.fields(place, a.mig, b.mig, dict.fromkeys(("current", "pending", "instances"), "settings"), "mig ")
-        if a.fabric and b.fabric:
+        if ledger.have_both("fabric", place, a.fabric, b.fabric):
             ledger.fields(place, a.fabric, b.fabric, FABRIC_FIELDS, "fabric ")
-        elif a.fabric or b.fabric:
-            ledger.unknown("lost" if a.fabric else "gained", "fabric", place)
         if a.c2c and b.c2c:
             ledger.fields(place, a.c2c, b.c2c, {"enabled": "links", "links": "links"}, "c2c ")
         _nvlinks(ledger, pairs, a, b)
@@ -130,12 +128,10 @@ def netdevs(ledger: Ledger, pairs: Pairing) -> None:
             ledger.compare("devices", "module", place, _module(a), _module(b))
         if a.pause and b.pause:
             ledger.fields(place, a.pause, b.pause, {"rx": "settings", "tx": "settings"}, "pause ")
-        if a.qos and b.qos:
+        if ledger.have_both("qos", place, a.qos, b.qos):
             for name in QOS_FIELDS:
                 before, after = plain(getattr(a.qos, name)), plain(getattr(b.qos, name))
                 ledger.compare("settings", f"qos {name}", place, before or None, after or None)
-        elif a.qos or b.qos:
-            ledger.unknown("lost" if a.qos else "gained", "qos", place)
         if pairs.same_host:
             _sets(ledger, "addresses", place, a.addresses, b.addresses)
             if not (a.mac or "").count(":") > 5:  # an IPoIB address begins with a number that is dealt out again
@@ -149,14 +145,11 @@ def _upper_ends(report: Report) -> set[str]:
 
 
 def _link(ledger: Ledger, place: ChangedThing, a: Link | None, b: Link | None, upper: bool) -> None:
-    if a is None or b is None:
-        if a is not b:
-            ledger.unknown("gained" if a is None else "lost", "link", place)
+    if not ledger.have_both("link", place, a, b) or a is None or b is None:
         return
     before, after = a.quality.state, b.quality.state
-    if (before in READABLE) != (after in READABLE):
-        ledger.unknown(*(("lost", f"link ({after})") if before in READABLE else ("gained", f"link ({before})")), place)
-    if before not in READABLE or after not in READABLE:
+    unread = after if before in READABLE else before
+    if not ledger.have_both(f"link ({unread})", place, before in READABLE, after in READABLE):
         return
     ledger.fields(place, a, b, LINK_FIELDS)
     if upper:
@@ -176,9 +169,7 @@ def link_word(links: list[GpuLink]) -> str:
 
 def _nvlinks(ledger: Ledger, pairs: Pairing, a: Gpu, b: Gpu) -> None:
     what = link_word(b.links or a.links)
-    if not (a.links_known and b.links_known):
-        if a.links_known != b.links_known:
-            ledger.unknown("lost" if a.links_known else "gained", f"{what}s", pairs.place("gpu", a, b))
+    if not ledger.have_both(f"{what}s", pairs.place("gpu", a, b), a.links_known, b.links_known):
         return
     before, after = {link.link: link for link in a.links}, {link.link: link for link in b.links}
     for number in sorted(before.keys() | after.keys()):
@@ -207,10 +198,8 @@ def _port(ledger: Ledger, pairs: Pairing, place: ChangedThing, a: Port, b: Port)
         ledger.fields(place, a, b, RATE_FIELDS)
     ledger.compare("links", "neighbor", place, _neighbor(a), _neighbor(b))
     _sets(ledger, "pkeys", place, a.pkeys, b.pkeys)
-    if a.gids_known and b.gids_known:
+    if ledger.have_both("gids", place, a.gids_known, b.gids_known):
         _sets(ledger, "gids", place, _gids(a, pairs.same_host), _gids(b, pairs.same_host))
-    elif a.gids_known or b.gids_known:
-        ledger.unknown("lost" if a.gids_known else "gained", "gids", place)
 
 
 def _neighbor(port: Port) -> str | None:

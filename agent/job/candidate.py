@@ -82,9 +82,9 @@ class PossibleCause:
         if show:
             self.show(evidence, line)
 
-    def show(self, evidence: Evidence, line: LogLine) -> None:
-        """A line, as evidence."""
-        if len(self.evidence) < MOST_EVIDENCE:
+    def show(self, evidence: Evidence, *lines: LogLine) -> None:
+        """Lines, as evidence."""
+        for line in lines[: max(0, MOST_EVIDENCE - len(self.evidence))]:
             self.show_text(line.whole.strip()[:_TEXT], evidence.names[line.file], line.number)
 
     def show_text(self, text: str, source: str, line: int | None = None) -> None:

@@ -11,10 +11,7 @@ from agent.job.causes.network import read_address
 from agent.job.evidence import MANY_STEPS, Evidence
 from agent.job.fold import fold
 from agent.job.settings import find_nearest, judge_settings
-from agent.model.job_answer import (
-    JobEvidence,
-    JobSetting,
-)
+from agent.model.job_answer import JobEvidence, JobSetting
 from probes.text import lazy_pattern
 
 _FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
@@ -24,13 +21,7 @@ _RECOVERS = frozenset(
 )
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
 _LOST_CONNECTIONS = frozenset(
-    (
-        "connection-closed",
-        "connection-broken",
-        "connect-failed",
-        "connect-failed-unnamed",
-        "python-connection-lost",
-    )
+    ("connection-closed", "connection-broken", "connect-failed", "connect-failed-unnamed", "python-connection-lost")
 )
 _UNREACHABLE = lazy_pattern(r"No route to host|Network is unreachable|[Tt]imed? ?out")
 _OF_A_WRONG_GID = ("gid-link-local", "qp-no-route", "qp-address-unresolved", "qp-invalid")
@@ -130,9 +121,9 @@ def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
             return  # for what the others wrote, one that ended may be waited for
         ends = goes_on
     for candidate in candidates:
+        is_forgivable = candidate.role in _FORGIVABLE or candidate.id in _RECOVERS
         if _is_before(candidate, ends) and (
-            _is_forgivable(candidate)
-            or (ends_well and candidate.role in _FAILED | _HUNG and _is_before(candidate, goes_on))
+            is_forgivable or (ends_well and candidate.role in _FAILED | _HUNG and _is_before(candidate, goes_on))
         ):
             candidate.role = "note"
 
@@ -151,10 +142,6 @@ def _is_before(candidate: PossibleCause, ends: Mapping[str, int]) -> bool:
     """Whether all that a cause rests on stands before these lines of its files."""
     lines = [(row.source, row.line or 0) for row in candidate.evidence]
     return bool(lines) and all(source in ends and number < ends[source] for source, number in lines)
-
-
-def _is_forgivable(candidate: PossibleCause) -> bool:
-    return candidate.role in _FORGIVABLE or candidate.id in _RECOVERS
 
 
 def _blame_settings(evidence: Evidence, candidates: list[PossibleCause], settings: Sequence[JobSetting]) -> None:
@@ -256,8 +243,7 @@ def _find_lost(evidence: Evidence, candidates: list[PossibleCause]) -> list[Poss
         lost.next = [f"the log of {name_hosts(foreign)}: its own first error decides"]
     lost.at = at
     lost.first_line = min((line.file, line.number) for line in lines)
-    for line in lines[:3]:
-        lost.show(evidence, line)
+    lost.show(evidence, *lines[:3])
     return [lost]
 
 

@@ -131,6 +131,10 @@ class Evidence:
         elif len(self.events) < MOST_EVENTS:
             self.events[place] = LineEvent(row, role, groups, line)
 
+    def find_events(self, row: str) -> list[LineEvent]:
+        """All of one row."""
+        return [event for event in self.events.values() if event.row.id == row]
+
     def add_error(self, line: LogLine) -> None:
         """A line that is called an error; those before it that many steps came after are none of how the job ended."""
         errors, steps = self.errors[line.file], self.last_steps.get(line.file, ())

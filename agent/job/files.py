@@ -168,7 +168,7 @@ class FileReader:
         self._part = part
         self._is_cut = given.is_cut
         if given.reason is not None:
-            self._add(JobFile(name=given.name, reason=given.reason))
+            self.evidence.files.append(JobFile(name=given.name, reason=given.reason))
             return
         try:
             if time.monotonic() > self._limit.until:
@@ -177,128 +177,102 @@ class FileReader:
                 file = open_given(given.path, given.is_found)
                 head = file.read(HEAD_BYTES)
         except OSError as error:
-            self._add(JobFile(name=given.name, reason=error.strerror or str(error)))
+            row = JobFile(name=given.name, reason=error.strerror or str(error))
         except TimeIsUp:
-            self.evidence.limit_seconds = self._limit.seconds
-            self._add(JobFile(name=given.name, reason=f"not read: {self._limit.describe()}"))
+            self._is_cut = True
+            row = JobFile(name=given.name)
         else:
             with file:
-                self._read_to_limit(given, head, file)
-
-    def _read_to_limit(self, given: Given, head: bytes, file: BinaryIO) -> None:
-        """The open file; where the time limit ends it, its row states this, and its last line is no end of a log."""
-        self._read_stream(given, head, file)
-        if self._is_cut:
+                row = self._read_stream(given, head, file)
+        if self._is_cut:  # its last line is no end of a log
             self.evidence.limit_seconds = self._limit.seconds
-            row = self.evidence.files[-1]
-            part = f"only the first {row.lines} lines were read" if row.read_as and row.lines else "not read"
-            self.evidence.files[-1] = msgspec.structs.replace(row, reason=f"{part}: {self._limit.describe()}")
+            what = f"only the first {row.lines} lines were read" if row.read_as and row.lines else "not read"
+            row = msgspec.structs.replace(row, reason=f"{what}: {self._limit.describe()}")
             if self.evidence.names[-1:] == [given.name]:
                 self.evidence.tails.pop(len(self.evidence.names) - 1, None)
+        self.evidence.files.append(row)
 
-    def _read_stream(self, given: Given, head: bytes, file: BinaryIO) -> None:
+    def _read_stream(self, given: Given, head: bytes, file: BinaryIO) -> JobFile:
         """One open file, of which the head is read."""
         self._progress(len(head))
         if not head:
-            self._add(JobFile(name=given.name, reason="it is empty"))
-            return
-        if (kind := find_compression(head)) is not None:
-            chunks = self._until_limit(inflate(chain((head,), self._chunks(file)), kind))
-            head = next(chunks, b"")
-            if not head:
-                self._add(JobFile(name=given.name, reason=f"it is damaged {kind}"))
-                return
-            self._read_kind(given, head, chunks)
-            return
-        self._read_kind(given, head, self._until_limit(self._chunks(file)))
+            return JobFile(name=given.name, reason="it is empty")
+        chunks = self._chunks(file)
+        if (kind := find_compression(head)) is None:
+            return self._read_kind(given, head, self._until_limit(chunks))
+        chunks = self._until_limit(inflate(chain((head,), chunks), kind))
+        head = next(chunks, b"")
+        return (
+            self._read_kind(given, head, chunks) if head else JobFile(name=given.name, reason=f"it is damaged {kind}")
+        )
 
-    def _read_kind(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
+    def _read_kind(self, given: Given, head: bytes, rest: Iterator[bytes]) -> JobFile:
         if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):  # of PowerShell
             decoded = codecs.iterdecode(chain((head,), rest), "utf-16", "replace")
             rest = (text.encode() for text in decoded)
             head = next(rest, b"")
         if head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05":  # a pickle, by its protocol
-            self._read_dump(given, head, rest)
-            return
+            return self._read_dump(given, head, rest)
         if b"\0" in head:
             head = next((piece for chunk in chain((head,), rest) if (piece := close_holes(chunk))), b"")
             if not is_text(head):
-                self._add(JobFile(name=given.name, reason="it is not a text file"))
-                return
+                return JobFile(name=given.name, reason="it is not a text file")
             head = head.replace(b"\0", b"")
         rest = (chunk.replace(b"\0", b"") for chunk in rest)
         start = head.lstrip()[:4096]
         if start[:1] in (b"{", b"["):
-            self._read_json(given, head, rest)
-        elif head.lstrip().startswith((b"nccl_", b"# HELP nccl_", b"# TYPE nccl_")) and any(w in head for w in IN_HEAD):
+            return self._read_json(given, head, rest)
+        if head.lstrip().startswith((b"nccl_", b"# HELP nccl_", b"# TYPE nccl_")) and any(w in head for w in IN_HEAD):
             self.evidence.metrics = self.evidence.metrics or InspectorMetrics()
-            lines, damaged = self.evidence.metrics.read(given.name, split_lines(head, rest))
-            reason = _describe_damage(damaged)
-            read_as = "Inspector metrics" if damaged < lines else None
-            self._add(JobFile(name=given.name, read_as=read_as, lines=lines, reason=reason))
-        elif len(head) < HEAD_BYTES and self.evidence.ranks.read_hosts(head.decode("utf-8", "replace").splitlines()):
-            self._add(JobFile(name=given.name, read_as="list of hosts", lines=head.count(b"\n")))
-        else:
-            self._read_log(given, head, rest)
+            return _read_records(given, "Inspector metrics", self.evidence.metrics, split_lines(head, rest))
+        if len(head) < HEAD_BYTES and self.evidence.ranks.read_hosts(head.decode("utf-8", "replace").splitlines()):
+            return JobFile(name=given.name, read_as="list of hosts", lines=head.count(b"\n"))
+        return self._read_log(given, head, rest)
 
-    def _read_json(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
+    def _read_json(self, given: Given, head: bytes, rest: Iterator[bytes]) -> JobFile:
         if _REPORT in head[:4096]:
             self.others.append(OtherFile(given.path, given.name, True, given.is_found))
-            self._add(JobFile(name=given.name, read_as="report"))
-        elif b'"coll_perf"' in head or b'"p2p_perf"' in head or (b'"header"' in head and b'"n_ranks"' in head):
+            return JobFile(name=given.name, read_as="report")
+        if b'"coll_perf"' in head or b'"p2p_perf"' in head or (b'"header"' in head and b'"n_ranks"' in head):
             self.evidence.inspector = self.evidence.inspector or Inspector()
-            lines, damaged = self.evidence.inspector.read(given.name, split_lines(head, rest))
-            reason = _describe_damage(damaged)
-            read_as = "Inspector" if damaged < lines else None
-            self._add(JobFile(name=given.name, read_as=read_as, lines=lines, reason=reason))
-        elif b'"pg_config"' in head or b'"entries"' in head or b'"record_id"' in head or b'"pg_status"' in head:
-            self._read_dump(given, head, rest)
-        elif b'"communicators' in head or b'"collective_counts"' in head:
+            return _read_records(given, "Inspector", self.evidence.inspector, split_lines(head, rest))
+        if b'"pg_config"' in head or b'"entries"' in head or b'"record_id"' in head or b'"pg_status"' in head:
+            return self._read_dump(given, head, rest)
+        if b'"communicators' in head or b'"collective_counts"' in head:
             data = gather(head, rest, _SNAPSHOT_BYTES)
             if data is None:
-                self._add(JobFile(name=given.name, reason=f"RAS: larger than {_SNAPSHOT_BYTES >> 20} MiB"))
-                return
+                return JobFile(name=given.name, reason=f"RAS: larger than {_SNAPSHOT_BYTES >> 20} MiB")
             try:
-                snapshot = read_json(given.name, data)
+                self.evidence.snapshots.append(read_json(given.name, data))
             except (ValueError, RecursionError):  # cut, or several in turn
-                self._add(self._log.read_file(given.name, data.splitlines(keepends=True), self._part))
-                return
-            self.evidence.snapshots.append(snapshot)
-            self._add(JobFile(name=given.name, read_as="RAS"))
-        elif is_wrapped(head):
-            file = self._log.read_file(given.name, unwrap(split_lines(head, rest)), self._part)
-            self._add(file)
-        else:
-            self._read_log(given, head, rest)
+                return self._log.read_file(given.name, data.splitlines(keepends=True), self._part)
+            return JobFile(name=given.name, read_as="RAS")
+        if is_wrapped(head):
+            return self._log.read_file(given.name, unwrap(split_lines(head, rest)), self._part)
+        return self._read_log(given, head, rest)
 
-    def _read_dump(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
+    def _read_dump(self, given: Given, head: bytes, rest: Iterator[bytes]) -> JobFile:
         data = gather(head, rest, LIMIT_BYTES)
         if data is None:
-            self._add(JobFile(name=given.name, reason=f"flight recorder: larger than {LIMIT_BYTES >> 20} MiB"))
-            return
+            return JobFile(name=given.name, reason=f"flight recorder: larger than {LIMIT_BYTES >> 20} MiB")
         dumps = self.evidence.dumps or Dumps()
         try:
             dumps.read(given.name, data)
         except DumpError as error:
-            self._add(JobFile(name=given.name, reason=f"flight recorder: {error}"))
-            return
+            return JobFile(name=given.name, reason=f"flight recorder: {error}")
         self.evidence.dumps = dumps
         self.evidence.framework["PyTorch"] += 1
         if self.evidence.library is None and dumps.versions:
             self.evidence.library = ("NCCL", next(iter(dumps.versions)))
-        self._add(JobFile(name=given.name, read_as="flight recorder"))
+        return JobFile(name=given.name, read_as="flight recorder")
 
-    def _read_log(self, given: Given, head: bytes, rest: Iterator[bytes]) -> None:
+    def _read_log(self, given: Given, head: bytes, rest: Iterator[bytes]) -> JobFile:
         file = self._log.read_file(given.name, split_lines(head, rest), self._part)
-        pasted = 0 < given.size <= _PASTE_BYTES and len(self.others) < _MOST_PASTES
-        if (
-            file.read_as in (None, "log", "kernel log", "log of a service") or pasted
-        ):  # a paste may have outputs of commands beside a log
+        # a paste may have outputs of commands beside a log
+        is_paste = 0 < given.size <= _PASTE_BYTES and len(self.others) < _MOST_PASTES
+        if is_paste or file.read_as in (None, "log", "kernel log", "log of a service"):
             self.others.append(OtherFile(given.path, given.name, False, given.is_found))
-        self._add(file)
-
-    def _add(self, file: JobFile) -> None:
-        self.evidence.files.append(file)
+        return file
 
     def _until_limit(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """These, until the time is up; what one of them costs is bounded by its size."""
@@ -326,5 +300,10 @@ class FileReader:
             return file.read1(1 << 20) if isinstance(file, io.BufferedReader) else file.read(1 << 20)
 
 
-def _describe_damage(lines: int) -> str | None:
-    return f"{lines} line{'s' if lines > 1 else ''} cut or damaged" if lines else None
+def _read_records(
+    given: Given, read_as: str, records: Inspector | InspectorMetrics, content: Iterator[bytes]
+) -> JobFile:
+    """A file of records, a line each, of which some may be damaged."""
+    lines, damaged = records.read(given.name, content)
+    reason = f"{damaged} line{'s' if damaged > 1 else ''} cut or damaged" if damaged else None
+    return JobFile(name=given.name, read_as=read_as if damaged < lines else None, lines=lines, reason=reason)

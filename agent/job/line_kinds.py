@@ -23,28 +23,9 @@ from agent.job.rank_values import lists_rank
 
 # What is looked for within tokens: settings, names of errors, and the words of rows that are so
 _ANYWHERE_WORDS = (
-    "CCL_",
-    "UCX_",
-    " FI_",
-    "HSA_",
-    "Error",
-    "Exception",
-    "error",
-    "ERROR",
-    "ailed",
-    "ailure",
-    "nvmlInit",
-    "nvmlDevice",
-    "nvmlShutdown",
-    "NCCL",
-    "ProcessGroup",
-    "torch",
-    "it/s",
-    "s/it",
-    "/sec",
-    "/s",
-    "HCCL",
-    "HCCP",
+    b" FI_",
+    *b"CCL_ UCX_ HSA_ Error Exception error ERROR ailed ailure nvmlInit nvmlDevice nvmlShutdown NCCL ProcessGroup "
+    b"torch it/s s/it /sec /s HCCL HCCP".split(),
 )
 
 
@@ -99,10 +80,7 @@ def _known_tokens() -> frozenset[bytes]:
 
 
 def _is_anywhere(raw: bytes) -> bool:
-    return any(word in raw for word in _ANYWHERE_BYTES) or any(word in raw for word, _ in load_words().anywhere)
-
-
-_ANYWHERE_BYTES = tuple(word.encode() for word in _ANYWHERE_WORDS)
+    return any(word in raw for word in _ANYWHERE_WORDS) or any(word in raw for word, _ in load_words().anywhere)
 
 
 _is_quiet = re.compile(QUIET.encode()).search

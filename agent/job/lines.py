@@ -41,58 +41,46 @@ _KNOWN = lazy_pattern(
     r"libfabric:|\[\d{1,9},\d{1,7}\]<std|\[\w{1,7}\] ?HCCL"
 )
 _DAY, _CLOCK = r"20\d\d-\d\d-\d\d", r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
-# a prefix by its form, and whether it cannot be anything else
-_PREFIXES: tuple[tuple[str, re.Pattern[str], bool], ...] = (
-    ("tag", re.compile(r"\[\d{1,9},(?P<task>\d{1,7})\]<std\w{3}>: ?"), True),
-    ("tag", re.compile(r"\[[\w.@-]{1,60},(?P<task>\d{1,7})\]<std\w{3}>: ?"), True),
-    ("date", re.compile(r"\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}(?= ?\[)"), True),
-    (
-        "torchrun",
-        re.compile(r"\[(?:default|(?!rank\d)[A-Za-z][\w-]{0,40}?)(?P<local>\d{1,5})\]:(?! ?\[(?!rank\d))"),
-        True,
-    ),
-    ("torchx", re.compile(r"[\w.-]{1,60}/\d{1,5} (?=\[(?:default|rank)\d)"), True),
-    ("boxed", re.compile(r"\s{0,4}[│|](?!CCL_)\s{0,4}(?=\S)"), True),
+# A prefix by its form
+_PREFIX_FORMS: tuple[tuple[str, str], ...] = (
+    ("tag", r"\[\d{1,9},(?P<task>\d{1,7})\]<std\w{3}>: ?"),
+    ("tag", r"\[[\w.@-]{1,60},(?P<task>\d{1,7})\]<std\w{3}>: ?"),
+    ("date", r"\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}(?= ?\[)"),
+    ("torchrun", r"\[(?:default|(?!rank\d)[A-Za-z][\w-]{0,40}?)(?P<local>\d{1,5})\]:(?! ?\[(?!rank\d))"),
+    ("torchx", r"[\w.-]{1,60}/\d{1,5} (?=\[(?:default|rank)\d)"),
+    ("boxed", r"\s{0,4}[│|](?!CCL_)\s{0,4}(?=\S)"),
     # of a reply, of `grep -n`, of a browser's view of logs; times of whatever wrote them
-    ("quoted", re.compile(r"(?:[>`*] {0,4}){1,8}(?=\S)"), True),
-    ("grep", re.compile(r"[\w./-]{1,100}\.(?:log|err|out|txt)(?:[:-]\d{1,7}[:-]|: ?)"), True),
-    ("stamp", re.compile(rf"(?:\[{_DAY} {_CLOCK}\]|{_DAY}[ T]{_CLOCK}) "), True),
-    ("oneccl", re.compile(r"20\d\d:\d\d:\d\d-\d\d:\d\d:\d\d:\((?P<pid>\d{1,9})\) "), True),
-    ("clock", re.compile(rf"(?:\[{_CLOCK}\]|{_CLOCK}) "), True),
-    ("viewer", re.compile(r"\w{3} \d{1,2}, 20\d\d @ \d\d:\d\d:\d\d(?:\.\d{1,9})? {1,8}"), True),
-    ("stream", re.compile(r"(?:[\w.-]{1,100} )?\[std(?:out|err)\] "), True),
-    ("slashed", re.compile(r"20\d\d/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? "), True),
-    ("pod", re.compile(r"\[pod/(?P<pod>[\w.-]{1,120})/[\w.-]{1,120}\] ?"), True),
+    ("quoted", r"(?:[>`*] {0,4}){1,8}(?=\S)"),
+    ("grep", r"[\w./-]{1,100}\.(?:log|err|out|txt)(?:[:-]\d{1,7}[:-]|: ?)"),
+    ("stamp", rf"(?:\[{_DAY} {_CLOCK}\]|{_DAY}[ T]{_CLOCK}) "),
+    ("oneccl", r"20\d\d:\d\d:\d\d-\d\d:\d\d:\d\d:\((?P<pid>\d{1,9})\) "),
+    ("clock", rf"(?:\[{_CLOCK}\]|{_CLOCK}) "),
+    ("viewer", r"\w{3} \d{1,2}, 20\d\d @ \d\d:\d\d:\d\d(?:\.\d{1,9})? {1,8}"),
+    ("stream", r"(?:[\w.-]{1,100} )?\[std(?:out|err)\] "),
+    ("slashed", r"20\d\d/\d\d/\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})? "),
+    ("pod", r"\[pod/(?P<pod>[\w.-]{1,120})/[\w.-]{1,120}\] ?"),
     (
         "ray",
-        re.compile(
-            r"\((?:(?:\w{1,40} rank=|Worker_TP)(?P<task>\d{1,5})|[\w\[\]=, ]{0,80}?) ?pid=(?P<pid>\d{1,9})"
-            r"(?:, ip=(?P<address>[\d.]{7,15}))?\) ?"
-        ),
-        True,
+        r"\((?:(?:\w{1,40} rank=|Worker_TP)(?P<task>\d{1,5})|[\w\[\]=, ]{0,80}?) ?pid=(?P<pid>\d{1,9})"
+        r"(?:, ip=(?P<address>[\d.]{7,15}))?\) ?",
     ),
-    ("runtime", re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] "), True),
-    ("iso", re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d)[ \t]"), True),
-    ("journal", re.compile(r"\w{3} [ \d]\d [\d:]{8} (?P<host>[\w.-]{1,64}) [^\s:]{1,60}: "), True),
+    ("runtime", r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] "),
+    ("iso", r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d)[ \t]"),
+    ("journal", r"\w{3} [ \d]\d [\d:]{8} (?P<host>[\w.-]{1,64}) [^\s:]{1,60}: "),
     # of vLLM: "ERROR 09-18 00:55:15 [core.py:718] ", "INFO 04-01 10:49:42 selector.py:34] "; of SGLang: "[.. TP3] "
     (
         "vllm",
-        re.compile(
-            r"(?:INFO|WARNING|ERROR|DEBUG|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d "
-            r"(?:\[[^\]\s]{1,80}|[\w./]{1,80}:\d{1,6})\] ?"
-        ),
-        True,
+        r"(?:INFO|WARNING|ERROR|DEBUG|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d "
+        r"(?:\[[^\]\s]{1,80}|[\w./]{1,80}:\d{1,6})\] ?",
     ),
-    (
-        "sglang",
-        re.compile(r"\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?: TP(?P<task>\d{1,5})|(?: (?:DP|PP|TP|EP)\d{1,5}){1,4})\] "),
-        True,
-    ),
-    ("compose", re.compile(r"(?P<service>[\w.-]{1,60}) {0,20}\| "), False),
-    ("srun", re.compile(r"\s{0,6}(?P<task>\d{1,7}): ?"), False),
-    ("mpich", re.compile(r"\[(?P<task>\d{1,7})\] "), False),
-    ("pdsh", re.compile(r"(?P<host>[A-Za-z][\w.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3})(?:: | (?=\[rank\d))"), False),
+    ("sglang", r"\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?: TP(?P<task>\d{1,5})|(?: (?:DP|PP|TP|EP)\d{1,5}){1,4})\] "),
+    ("compose", r"(?P<service>[\w.-]{1,60}) {0,20}\| "),
+    ("srun", r"\s{0,6}(?P<task>\d{1,7}): ?"),
+    ("mpich", r"\[(?P<task>\d{1,7})\] "),
+    ("pdsh", r"(?P<host>[A-Za-z][\w.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3})(?:: | (?=\[rank\d))"),
 )
+_AMBIGUOUS = ("compose", "srun", "mpich", "pdsh")  # may be something else
+_PREFIXES = tuple((name, re.compile(form), name not in _AMBIGUOUS) for name, form in _PREFIX_FORMS)
 _NO_HOSTS = lazy_pattern(
     r"(?:.{0,60}(?:Error|Exception|Warning)|srun|slurmstepd|libfabric|mpirun|INFO|WARN\w{0,4}|ERROR|FATAL|DEBUG|error|"
     r"warning|hint|kernel|nccl\w{0,40})$"

@@ -37,15 +37,11 @@ class _Form(NamedTuple):
 
     pattern: re.Pattern[bytes]
     is_rate: bool
-    unit: str = ""
 
 
 _FORMS = (
     _Form(re.compile(rb"elapsed time per iteration \((?P<unit>ms|s)\): {0,8}" + _VALUE), False),
-    _Form(
-        re.compile(_VALUE + rb" ?(?P<unit>us|ms|s|secs?|seconds?)(?: ?/ ?| per )" + _WORK + rb"\b"),
-        False,
-    ),
+    _Form(re.compile(_VALUE + rb" ?(?P<unit>us|ms|s|secs?|seconds?)(?: ?/ ?| per )" + _WORK + rb"\b"), False),
     _Form(
         re.compile(
             rb"\b(?:(?:train_)?" + _WORK + rb"[ _](?:time|timing|duration)|(?:time|sec(?:onds)?)[ _/](?:per[ _])?"

@@ -131,7 +131,7 @@ class RankValues:
             title = ": ".join(filter(None, (heading, name)))
             words = f"{title} {unit}"
             is_rate = _RATE.search(words) is not None
-            is_time = _TIME.search(words) is not None or (bool(self._columns) and _is_phase(name))
+            is_time = _TIME.search(words) is not None or (bool(self._columns) and _PHASE.fullmatch(name) is not None)
             if not title or not (is_rate or is_time) or len(self.blocks) >= _MOST_BLOCKS:
                 return
             block = self._open[name] = RankBlock(self._file, title, unit, is_rate)
@@ -140,10 +140,6 @@ class RankValues:
             block.values[rank] = RankValue(value, line)
             if host:
                 block.hosts[rank] = host.partition(".")[0]
-
-
-def _is_phase(name: str) -> bool:
-    return _PHASE.fullmatch(name) is not None
 
 
 def lists_rank(raw: bytes) -> bool:

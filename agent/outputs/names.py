@@ -138,6 +138,15 @@ def name_link_layer(nic: Nic, port: Port) -> str:
     return {"InfiniBand": "IB", "Ethernet": "RoCE"}.get(port.link_layer or "", port.link_layer or "")
 
 
+def describe_port(nic: Nic, port: Port, *if_up: str) -> str:
+    """Kind, rate and state of a port: `IB 400G NDR`; `if_up`: words in place of the state where it is active."""
+    speed = port.speed if port.speed and port.link_layer == "InfiniBand" else ""
+    rate = f"{port.rate_gbit_s:g}G" if port.rate_gbit_s else ""
+    state = if_up if port.state == "ACTIVE" else ((port.state or "state not known").lower(), port.phys_state or "")
+    number = f"p{port.port}" if len(nic.ports) > 1 else ""
+    return " ".join(filter(None, (number, name_link_layer(nic, port), rate, speed, *state)))
+
+
 def describe_scale_out(nic: Nic) -> str:
     """The ports of a Gaudi that leave the box, in a few words: `scale-out 3/3 200G`."""
     up = [port for port in nic.ports if port.state == "ACTIVE"]

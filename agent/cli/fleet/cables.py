@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cluster import All, Dataset, Fabric, Switches, load_cluster, read_bounded
 from agent.cli.fleet.options import EngineUrl, Form, choose_format
 from agent.cli.output import deliver_json, deliver_text, show
@@ -49,10 +49,8 @@ def cables(
     planned = read_plan_file(plan) if plan is not None else None
     cluster = load_cluster(fabric, dataset, engine, switches)
     seen = build_views(cluster)
-    try:
+    with ErrorTranslation(BadPlan, about=plan):
         cables_found = judge_by_pattern(cluster, seen) if planned is None else judge_by_plan(cluster, seen, planned)
-    except BadPlan as error:
-        raise CliError(f"{plan}: {error}") from error
     cables_found = msgspec.structs.replace(cables_found, notes=list(cluster.notes))
     if format_name == "text":
         from agent.fleet.cluster.text import render_cables_page
@@ -70,11 +68,9 @@ def read_plan_file(path: str) -> list[Planned]:
 
     from agent.fleet.cluster.cabling_plan import BadPlan, read_plan
 
-    try:
-        text = read_bounded(path, _PLAN_BYTES).decode("utf-8-sig", "replace")
+    text = read_bounded(path, _PLAN_BYTES).decode("utf-8-sig", "replace")
+    with ErrorTranslation(BadPlan, about=path):
         planned = list(read_plan(io.StringIO(text, newline="")))
-    except BadPlan as error:
-        raise CliError(f"{path}: {error}") from error
     if not planned:
         raise CliError(f"{path}: empty: expected lines of node, rail, switch, port")
     return planned

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.options import open_engine, require_libraries
 
 if TYPE_CHECKING:
@@ -89,10 +89,8 @@ def _read_fabric_files(names: list[str]) -> list[FabricFile]:
         if not os.path.isdir(name):
             files.append(_read_fabric_file(name))
             continue
-        try:
+        with ErrorTranslation(OSError, about=name):
             entries = [entry for entry in os.scandir(name) if entry.is_file(follow_symlinks=False)]
-        except OSError as error:
-            raise CliError(f"{name}: {error.strerror or error}") from error
         members = sorted(entry.path for entry in entries if not entry.name.startswith("."))
         if not members:
             raise CliError(f"{name}: the folder has no file")
@@ -123,7 +121,7 @@ def read_bounded(name: str, limit: int = LIMIT_BYTES) -> bytes:
     """A file, or stdin for "-". Raises CliError, also for more than `limit` bytes: of a file that states its size
     nothing is read then."""
     label = "stdin" if name == "-" else name
-    try:
+    with ErrorTranslation(OSError, about=label):
         if name == "-":
             data = sys.stdin.buffer.read(limit + 1)
         else:
@@ -132,8 +130,6 @@ def read_bounded(name: str, limit: int = LIMIT_BYTES) -> bytes:
             follow_links(name, PathUse.READ)
             with open(name, "rb") as file:
                 data = file.read(limit + 1) if os.fstat(file.fileno()).st_size <= limit else None
-    except OSError as error:
-        raise CliError(f"{label}: {error.strerror or error}") from error
     if data is None or len(data) > limit:
         raise CliError(f"{label}: larger than {limit >> 20} MiB")
     return data
@@ -143,10 +139,8 @@ def _unpack(data: bytes, label: str) -> bytes:
     """Without compression. Raises CliError."""
     from probes.compression import DamagedData, decompress  # lazy: --help reads nothing
 
-    try:
+    with ErrorTranslation(DamagedData, about=label):
         unpacked = decompress(data, LIMIT_BYTES + 1)
-    except DamagedData as error:
-        raise CliError(f"{label}: {error}") from error
     if len(unpacked) > LIMIT_BYTES:
         raise CliError(f"{label}: larger than {LIMIT_BYTES >> 20} MiB")
     return unpacked

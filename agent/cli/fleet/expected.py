@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, ErrorTranslation
+from agent.cli.errors import ErrorTranslation
 from agent.cli.fleet.cluster import read_bounded
 from agent.cli.fleet.news import Severity
 from agent.cli.fleet.options import (
@@ -79,7 +79,5 @@ def _read(source: str) -> list[ExpectedNode]:
     """The nodes of a list. Raises CliError."""
     from agent.fleet.expected import LIMIT_BYTES, BadNodeList, read_expected
 
-    try:
+    with ErrorTranslation(BadNodeList, about="stdin" if source == "-" else source):
         return read_expected(read_bounded(source, LIMIT_BYTES))
-    except BadNodeList as error:
-        raise CliError(f"{'stdin' if source == '-' else source}: {error}") from error

@@ -9,8 +9,8 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation, print_warning
-from agent.cli.fleet.ingest import describe_write_error
-from agent.cli.fleet.options import AMBIGUOUS_HINT, require_libraries
+from agent.cli.fleet.ingest import translate_write_errors
+from agent.cli.fleet.options import AMBIGUOUS_HINT, require_libraries, unfold_nodes
 from agent.cli.fleet.questions import parse_duration
 
 
@@ -33,9 +33,8 @@ def forget(
         raise CliError("--dataset is missing: a folder, or a URL such as s3://BUCKET/PREFIX")
     if nodes is None and unseen is None and history is None:
         raise CliError("nothing to forget: name nodes, or use --unseen DURATION or --history DURATION")
-    names, spans = _unfold(nodes), [_parse_span(text) for text in (unseen, history)]
+    names, spans = unfold_nodes(nodes, f"{nodes!r:.60}"), [_parse_span(text) for text in (unseen, history)]
     require_libraries("pyarrow")
-    from agent.fleet.dataset import BadDataset
     from agent.fleet.hostlist import AmbiguousName, fold
     from agent.fleet.ingest.forgetting import ForgetRequest
     from agent.fleet.ingest.forgetting import forget as do
@@ -43,11 +42,8 @@ def forget(
     wanted = ForgetRequest(
         dataset=dataset, nodes=names, unseen=spans[0], history=spans[1], dry_run=dry_run, wait_seconds=wait
     )
-    try:
-        with ErrorTranslation(BadDataset), ErrorTranslation(AmbiguousName, hint=AMBIGUOUS_HINT):
-            result = do(wanted)
-    except OSError as error:
-        raise CliError(describe_write_error(error, dataset)) from error
+    with translate_write_errors(dataset), ErrorTranslation(AmbiguousName, hint=AMBIGUOUS_HINT):
+        result = do(wanted)
     if result.unknown:
         print_warning(f"not in the dataset: {fold(result.unknown)}")
     if quiet:
@@ -57,15 +53,6 @@ def forget(
     print(f"{count:,} node{'s'[: count != 1]} {will}{f': {fold(result.nodes)}' if count else ''}")
     if history is not None:
         print(f"{result.history_rows:,} rows of history {will}")
-
-
-def _unfold(nodes: str | None) -> list[str]:
-    from agent.fleet.hostlist import BadHostlist, unfold
-
-    try:
-        return unfold(nodes) if nodes is not None else []
-    except BadHostlist as error:
-        raise CliError(f"{nodes!r:.60}: {error}") from error
 
 
 def _parse_span(text: str | None) -> timedelta | None:

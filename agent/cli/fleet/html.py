@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, ErrorTranslation
+from agent.cli.errors import ErrorTranslation
 from agent.cli.fleet.cluster import Fabric, Switches, load_cluster_with_reports
 from agent.cli.fleet.options import (
     Dataset,
@@ -113,7 +113,5 @@ def _find_node_pages(folder: str | None, output: str | None) -> dict[str, str]:
 
     if folder is None:
         return {}
-    try:
+    with ErrorTranslation(OSError, about=f"--nodes-dir {folder}"):
         return render_pages(folder, output)
-    except OSError as error:
-        raise CliError(f"--nodes-dir {folder}: {error.strerror or error}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
@@ -57,7 +58,7 @@ def ingest(
     nothing was taken.
     """
     require_libraries("pyarrow")
-    from agent.fleet.dataset import BadDataset, NodeKey
+    from agent.fleet.dataset import NodeKey
     from agent.fleet.ingest.moving import Keep
     from agent.fleet.ingest.progress import progress
     from agent.fleet.ingest.run import IngestOptions
@@ -87,23 +88,27 @@ def ingest(
         move=move,
         keep=Keep(move_limit, move_days),
     )
-    try:
-        with ErrorTranslation(UnreadableSource, BadDataset, WorkerLost), progress(sys.stderr, quiet) as tell:
-            result = do(request, tell)
-    except OSError as error:
-        raise CliError(describe_write_error(error, dataset)) from error
+    refused = ErrorTranslation(UnreadableSource, WorkerLost)
+    with translate_write_errors(dataset), refused, progress(sys.stderr, quiet) as tell:
+        result = do(request, tell)
     _print_summary(result, dataset, quiet)
     if result.nodes == 0 or (result.read and not result.fresh and not result.repeated):
         print_error(_describe_nothing(result), "reports are what `fabricscope scan --format json` prints")
         raise typer.Exit(1)
 
 
-def describe_write_error(error: OSError, dataset: str) -> str:
-    """Describe a write error; the failed file may have no name or an internal one."""
+@contextmanager
+def translate_write_errors(dataset: str) -> Iterator[None]:
+    """Errors of writing a dataset; the failed file may have no name or an internal one. Raises CliError."""
+    from agent.fleet.dataset import BadDataset
     from agent.fleet.store import hide_secrets
 
-    why = os.strerror(error.errno) if error.errno else error.strerror or str(error)[:200]
-    return f"{hide_secrets(dataset)}: cannot be written: {why}; it is as it was"
+    try:
+        with ErrorTranslation(BadDataset):
+            yield
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else error.strerror or str(error)[:200]
+        raise CliError(f"{hide_secrets(dataset)}: cannot be written: {why}; it is as it was") from error
 
 
 def _describe_nothing(result: Ingested) -> str:

@@ -13,7 +13,7 @@ from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cables import Plan, read_plan_file
 from agent.cli.fleet.cluster import All, Dataset
-from agent.cli.fleet.ingest import describe_write_error
+from agent.cli.fleet.ingest import translate_write_errors
 from agent.cli.fleet.options import EngineUrl, choose_format, open_engine, require_libraries
 from agent.cli.fleet.switches import read_collected, read_host_ports, read_switches
 from agent.cli.output import deliver_json, deliver_text, show
@@ -148,17 +148,13 @@ def _store_switches(dataset: str, switches: Mapping[str, SwitchFacts], answer: L
     """Store them in the dataset. Raises CliError; then the dataset is unchanged."""
     from datetime import datetime, timezone
 
-    from agent.fleet.dataset import BadDataset
     from agent.fleet.ingest.run import IngestOptions, ingest
     from agent.fleet.rows.switches import make_records
     from agent.fleet.text.parts import count
 
     records = make_records(switches, answer, datetime.now(timezone.utc))
-    try:
-        with ErrorTranslation(BadDataset):
-            result = ingest(IngestOptions(sources=[], dataset=dataset, switches=records), lambda stage, done: None)
-    except OSError as error:
-        raise CliError(describe_write_error(error, dataset)) from error
+    with translate_write_errors(dataset):
+        result = ingest(IngestOptions(sources=[], dataset=dataset, switches=records), lambda stage, done: None)
     late = f" ({result.late:,} late)" if result.late else ""
     many = count(len(records), "switch")
     print(f"{many} stored: {result.fresh:,} new{late}, {result.repeated:,} known", file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError, ErrorTranslation, print_warning
 from agent.cli.fleet.options import (
     Dataset,
     EngineUrl,
@@ -87,10 +87,8 @@ def news(
 
         from agent.reports import replace_file
 
-        try:
+        with ErrorTranslation(OSError, about=state):
             replace_file(state, msgspec.json.encode(left) + b"\n")
-        except OSError as error:
-            raise CliError(f"{state}: {error.strerror}") from error
     if answer.alarming:
         raise typer.Exit(1)
 

@@ -15,6 +15,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import INTERRUPTED, CliError, ErrorTranslation, print_error, print_warning
+from agent.cli.output import choose_format as output_format
 from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
@@ -58,31 +59,32 @@ Form = Annotated[
 ]
 
 
+_FORMS = {"": "text", ".txt": "text", ".json": "json", ".csv": "csv"}
+
+
 def choose_format(form: AnswerFormat | None, output: str | None) -> str:
     """The format of the answer. Raises CliError."""
-    if form is not None:
-        return form
-    suffix = os.path.splitext(output or "")[1].lower()
-    forms = {".json": "json", ".csv": "csv", ".txt": "text", "": "text"}
-    if suffix not in forms:
-        raise CliError(f"{output}: unknown suffix {suffix}; use --format text, json or csv")
-    return forms[suffix]
+    return form or output_format(output, _FORMS)
+
+
+def unfold_nodes(nodes: str | None, about: str) -> list[str]:
+    """The names of a host list. Raises CliError."""
+    from agent.fleet.hostlist import BadHostlist, unfold
+
+    with ErrorTranslation(BadHostlist, about=about):
+        return unfold(nodes) if nodes is not None else []
 
 
 def parse_where(where: list[str] | None) -> Where:
     """Parse --where; several values of one key are alternatives. Raises CliError."""
     from agent.fleet.engines.engine import Where
-    from agent.fleet.hostlist import BadHostlist, unfold
 
     conditions: dict[str, list[str]] = {"cluster": [], "class": [], "nodes": []}
     for condition in where or []:
         key, equals, value = condition.partition("=")
         if not equals or key not in conditions or not value.strip():
             raise CliError(f"--where {condition!r:.80}: expected cluster=NAME, class=PART or nodes=HOSTLIST")
-        try:
-            conditions[key] += unfold(value) if key == "nodes" else [value]
-        except BadHostlist as error:
-            raise CliError(f"--where nodes: {error}") from error
+        conditions[key] += unfold_nodes(value, "--where nodes") if key == "nodes" else [value]
     return Where(frozenset(conditions["cluster"]), tuple(conditions["class"]), tuple(conditions["nodes"]))
 
 
@@ -179,14 +181,12 @@ def _name_nodes(engine_: Engine, chosen: Where, where: list[str]) -> tuple[Where
     from agent.fleet.hostlist import AmbiguousName, NodeNames
 
     names = NodeNames((node, host) for node, host in engine_.rows(query("fleet", "names")))
-    try:
+    with ErrorTranslation(AmbiguousName, about="--where nodes", hint=AMBIGUOUS_HINT):
         nodes = {name: names.find(name) for name in chosen.nodes}
         if not any(nodes.values()):
             texts = [text.partition("=")[2] for text in where if text.startswith("nodes=")]
             literal = {text: names.find(text) for text in texts}
             nodes = literal if all(literal.values()) else nodes
-    except AmbiguousName as error:
-        raise CliError(f"--where nodes: {error}", AMBIGUOUS_HINT) from error
     missing = {name for name, node in nodes.items() if node is None}
     return chosen._replace(nodes=tuple(node or name for name, node in nodes.items())), missing
 
@@ -201,11 +201,8 @@ def read_silences(path: str | None) -> Silences:
 
     if path is None:
         return NONE
-    try:
-        with ErrorTranslation(TomlError):
-            found = Silences(read_toml(path, SilenceFile).silence, datetime.now(timezone.utc).date())
-    except BadHostlist as error:
-        raise CliError(f"{path}: node: {error}") from error
+    with ErrorTranslation(TomlError), ErrorTranslation(BadHostlist, about=f"{path}: node"):
+        found = Silences(read_toml(path, SilenceFile).silence, datetime.now(timezone.utc).date())
     if found.ended:
         print_warning(f"{path}: {found.ended} {'entry has' if found.ended == 1 else 'entries have'} ended")
     return found

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError, print_warning
+from agent.cli.errors import CliError, ErrorTranslation, print_warning
 from agent.cli.fleet.ingest import NodeKeyOption, ingest
+from agent.cli.fleet.options import unfold_nodes
 
 if TYPE_CHECKING:
     from agent.receive.pull import PullOptions
@@ -41,7 +42,6 @@ def pull(
     """
     from tempfile import TemporaryDirectory
 
-    from agent.fleet.hostlist import BadHostlist, unfold
     from agent.receive.pull import BadHost, PullOptions, check_hosts
 
     if not nodes:
@@ -50,13 +50,10 @@ def pull(
         raise CliError("--node-key is for --dataset: reports in a folder have all keys")
     if not to and not dataset:
         raise CliError("--to or --dataset is missing: where the reports go")
-    try:
-        hosts = check_hosts(unfold(sys.stdin.read(1 << 24) if nodes == "-" else nodes))
+    with ErrorTranslation(BadHost, about="--nodes"):
+        hosts = check_hosts(unfold_nodes(sys.stdin.read(1 << 24) if nodes == "-" else nodes, "--nodes"))
+    with ErrorTranslation(ValueError, about="--ssh"):
         words = shlex.split(ssh)
-    except (BadHostlist, BadHost, ValueError) as error:
-        raise CliError(
-            f"--nodes: {error}" if isinstance(error, BadHostlist | BadHost) else f"--ssh: {error}"
-        ) from error
     if not hosts or not words:
         raise CliError("--nodes: no host in it" if words else "--ssh: no program in it")
     program = (*words, "-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(int(min(timeout, 30)), 1)}")
@@ -77,10 +74,8 @@ def _pull_and_load(
     from probes.planted import PathUse, make_folder
 
     dataset, node_key = into
-    try:
+    with ErrorTranslation(OSError, about=folder):
         make_folder(folder, PathUse.FOLDER, 0o750)
-    except OSError as error:
-        raise CliError(f"{folder}: {error.strerror}") from error
     failed = _pull_all(hosts, folder, options, quiet)
     if dataset and failed < len(hosts):
         ingest([folder], dataset=dataset, node_key=node_key, quiet=quiet)

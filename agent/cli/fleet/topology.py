@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cluster import All, Dataset, Fabric, Switches, load_cluster
-from agent.cli.fleet.options import EngineUrl
+from agent.cli.fleet.options import EngineUrl, unfold_nodes
 from agent.cli.output import deliver, show
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def topology(
     from agent.fleet.cluster.fabric_view import build_views
 
     format_ = form or _choose_format(output)
-    only = _parse_nodes(nodes)
+    only = None if nodes is None else frozenset(unfold_nodes(nodes, "--nodes"))
     cluster = load_cluster(fabric, dataset, engine, switches)
     seen = build_views(cluster)
     if format_ == "text":
@@ -87,10 +87,8 @@ def _render(format_: TopologyFormat, cluster: FabricGraph, seen: list[View], onl
         return text.encode("utf-8", "replace")
     from agent.fleet.cluster.slurm import Nothing, format_conf, format_yaml
 
-    try:
+    with ErrorTranslation(Nothing):
         text = (format_conf if format_ == "slurm-conf" else format_yaml)(cluster, seen, only)
-    except Nothing as error:
-        raise CliError(str(error)) from error
     return text.encode("utf-8", "replace")
 
 
@@ -101,14 +99,3 @@ def _choose_format(output: str | None) -> TopologyFormat:
     if suffix not in _SUFFIXES:
         raise CliError(f"{output}: which format? --format {', '.join(get_args(TopologyFormat))}")
     return _SUFFIXES[suffix]
-
-
-def _parse_nodes(nodes: str | None) -> frozenset[str] | None:
-    if nodes is None:
-        return None
-    from agent.fleet.hostlist import BadHostlist, unfold
-
-    try:
-        return frozenset(unfold(nodes))
-    except BadHostlist as error:
-        raise CliError(f"--nodes: {error}") from error

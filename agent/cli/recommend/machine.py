@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
 from agent.cli import options as opt
-from agent.cli.errors import CliError
+from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.output import deliver_json, deliver_text, show
 
 if TYPE_CHECKING:
@@ -244,20 +245,13 @@ def load_platform(name: str) -> Profile:
 
 def _read_lines(path: str) -> Iterator[str]:
     """The lines of a file, or of stdin for "-". Raises CliError."""
-    try:
-        if path == "-":
-            yield from _decode(sys.stdin.buffer)
-        else:
-            with open(path, "rb") as file:
-                yield from _decode(file)
-    except OSError as error:
-        raise CliError(f"{path}: {error.strerror or error}") from error
-
-
-def _decode(file: object) -> Iterator[str]:
     size = 0
-    while line := file.readline(1 << 16):  # type: ignore[attr-defined]  # a binary file
-        size += len(line)
-        if size > _LIMIT_BYTES:
-            raise CliError(f"larger than {_LIMIT_BYTES >> 30} GiB")
-        yield line.decode("utf-8", "replace")
+    with (
+        ErrorTranslation(OSError, about=path),
+        nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file,
+    ):
+        while line := file.readline(1 << 16):
+            size += len(line)
+            if size > _LIMIT_BYTES:
+                raise CliError(f"larger than {_LIMIT_BYTES >> 30} GiB")
+            yield line.decode("utf-8", "replace")

@@ -7,7 +7,6 @@ file is read here.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause
 from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
@@ -57,29 +56,27 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
         events[event.row.form_of or event.row.id].append(event)
     candidates: list[PossibleCause] = []
     for name, rows in events.items():
-        candidates += _SPECIAL.get(name, find_generic)(evidence, rows)
-    candidates += find_watchdog_hangs(evidence)
-    candidates += find_dump_hangs(evidence)
-    candidates += find_dump_delays(evidence)
-    candidates += find_ras_hangs(evidence)
-    candidates += find_slow(evidence)
-    candidates += find_slow_pairs(evidence)
-    candidates += find_slow_metrics(evidence)
-    candidates += find_slow_ranks(evidence)
-    candidates += find_pace(evidence)
-    candidates += find_exits(evidence, events)
-    candidates += find_store_waits(evidence, events)
-    candidates += find_links(evidence)
-    candidates += find_transport(evidence, events)
-    candidates += find_host_copies(evidence)
+        if name not in _READ_TOGETHER:
+            candidates += _SPECIAL.get(name, find_generic)(evidence, rows)
+    for find in _OF_ALL:
+        candidates += find(evidence)
+    for find_among in (find_exits, find_store_waits, find_transport):
+        candidates += find_among(evidence, events)
     candidates += find_unexplained(evidence, candidates)
     return candidates
 
 
-def _none(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
-    yield from ()
-
-
+_OF_ALL = (
+    find_watchdog_hangs, find_dump_hangs, find_dump_delays, find_ras_hangs, find_slow, find_slow_pairs,
+    find_slow_metrics, find_slow_ranks, find_pace, find_links, find_host_copies,
+)  # fmt: skip
+# By `find_watchdog_hangs` and `find_exits`
+_READ_TOGETHER = frozenset(
+    (
+        "watchdog-timeout", "watchdog-status", "watchdog-dump", "exit-code", "trainer-exit", "spawn-exit",
+        "process-exit", "ray-worker-died", "task-exit", "mpi-exit",
+    )
+)  # fmt: skip
 _SPECIAL = {
     "completion-error": find_completions,
     "ucx-completion": find_completions,
@@ -94,10 +91,6 @@ _SPECIAL = {
     "device-counts-differ": find_device_counts,
     "verbs-device-unusable": find_unusable,
     "horovod-stalled": find_missing,
-    # read together: `find_watchdog_hangs`, `find_exits`
-    **dict.fromkeys(("watchdog-timeout", "watchdog-status", "watchdog-dump", "exit-code"), _none),
-    "trainer-exit": _none,
-    "spawn-exit": _none,
     "heartbeat-stuck": find_blocked_watchdogs,
     "async-event": find_async,
     "connect-failed": find_connect,
@@ -120,10 +113,6 @@ _SPECIAL = {
     "jax-task-dead": find_missing,
     "jax-restarted": find_missing,
     "unique-id-missing": find_missing,
-    "process-exit": _none,
-    "ray-worker-died": _none,
-    "task-exit": _none,
-    "mpi-exit": _none,
     "mpi-no-active-port": find_boxed,
     "mpi-library-call": find_boxed,
     "efa-not-found": find_no_efa,

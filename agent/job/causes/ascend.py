@@ -93,9 +93,8 @@ def find_links(evidence: Evidence) -> Iterator[PossibleCause]:
     lines = [link for link in evidence.links if link.rank in ranks] + [
         link for link in evidence.links if link.peer in ranks
     ]
-    for link in lines[:4]:
-        candidate.show(evidence, link.line)
-        candidate.at = candidate.at or link.line.at
+    candidate.show(evidence, *(link.line for link in lines[:4]))
+    candidate.at = next((link.line.at for link in lines[:4] if link.line.at), None)
     candidate.count = len(evidence.links)
     yield candidate
 
@@ -118,8 +117,7 @@ def find_waiting_npus(evidence: Evidence, events: list[LineEvent]) -> Iterator[P
         text = f"did not wait: {len(waited)} ranks waited for it until their time-out"
         candidate = suspect_ranks(evidence, "rank-silent", "missing", rest, text, "medium")
         candidate.next = [f"the log of rank {rest[0]}: its own first error, or what it was doing"]
-        for event in events[:2]:
-            candidate.show(evidence, event.line)
+        candidate.show(evidence, *(event.line for event in events[:2]))
     else:
         candidate = PossibleCause(
             "collective-stuck",

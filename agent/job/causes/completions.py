@@ -91,7 +91,7 @@ def _read_status(words: str) -> int:
 
 def _read_destinations(evidence: Evidence, candidate: PossibleCause) -> None:
     """Where UCX sent what was not answered: the line below the error of the same process."""
-    ends = [event for event in evidence.events.values() if event.row.id == "ucx-destination"]
+    ends = evidence.find_events("ucx-destination")
     own = [event for event in ends if (event.line.host, event.line.pid) in candidate.pids]
     ports = {event.groups["lid"] for event in own if event.groups.get("lid")}
     if len(ports) == 1:

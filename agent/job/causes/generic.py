@@ -52,7 +52,7 @@ def find_generic(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
 
 def find_boxed(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Messages of Open MPI in a box, whose host and error are lines of their own."""
-    box = [event for event in evidence.events.values() if event.row.id == "mpi-local-host"]
+    box = evidence.find_events("mpi-local-host")
     for candidate in find_generic(evidence, events):
         file, number = candidate.first_line or (0, 0)
         near = [row for row in box if row.line.file == file and -_ABOVE <= row.line.number - number <= _BOX]

@@ -58,8 +58,7 @@ def find_memlock(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
             (kib, line) for kib, line in evidence.memlock if not hosts or evidence.host_of(line) in (None, *hosts)
         ]
         low = [(kib, line) for kib, line in limits if kib is not None and kib < _LOW_KIB]
-        for _, line in (low or limits)[:2]:
-            candidate.show(evidence, line)
+        candidate.show(evidence, *(line for _, line in (low or limits)[:2]))
         if low:
             candidate.confidence = "high"
             candidate.summary += f"; the limit of locked memory there is {low[0][0]} KiB"
@@ -94,8 +93,10 @@ def find_async(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possible
         candidate.port = int(port) if port else None
         part = f"port {candidate.port or 1} of {nic}" if nic else "a port of an RDMA device"
         on = f" on {host}" if host else ""
-        ranks = f" ({_ranks(candidate)})" if candidate.ranks else ""
-        back = _came_back(groups.get((host, nic, "port active"), []), candidate.at) if name == "port error" else ""
+        count = len(candidate.ranks)
+        ranks = f" (rank {next(iter(candidate.ranks))})" if count == 1 else f" ({count} ranks)" if count else ""
+        returns = groups.get((host, nic, "port active"), [])
+        back = _came_back(returns, candidate.at) if name == "port error" else ""
         candidate.summary = f"{part}{on}{ranks} {code['means']}{back}"
         candidate.next = (
             [
@@ -106,16 +107,10 @@ def find_async(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possible
             if code["role"] == "port"
             else [fill(text, {"host": host or "the host"}) for text in code.get("next", [_DEVICE_NEXT])]
         )
-        for event in groups.get((host, nic, "port active"), [])[:1]:
-            candidate.show(evidence, event.line)
+        candidate.show(evidence, *(event.line for event in returns[:1]))
         if back:
             candidate.facts["back"] = back
         yield candidate
-
-
-def _ranks(candidate: PossibleCause) -> str:
-    ranks = sorted(candidate.ranks)
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"{len(ranks)} ranks"
 
 
 def _came_back(events: list[LineEvent], at: Moment | None) -> str:

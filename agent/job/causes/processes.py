@@ -4,48 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from agent.job.candidate import PossibleCause, find_hosts, first_of, name_numbers
 from agent.job.causes.generic import describe, find_generic
 from agent.job.evidence import Evidence, LineEvent
+from agent.job.lines import LogLine
 from agent.model.node import shorten_host
+
+
+class _Exit(NamedTuple):
+    """How a process ended, as a launcher writes it."""
+
+    how: str
+    hosts: str | None
+    tasks: list[int]
+    line: LogLine
+    groups: dict[str, str]  # what else the line names
 
 
 def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
     """The process that ended first, by launchers; those that were terminated afterwards are victims."""
-    rows: list[tuple[int, str, str | None, list[int], LineEvent | None, int | None]] = []
-    for exited in [event for name in _OF_TASKS for event in events.get(name, [])]:
-        how = exited.groups.get("how") or (f"signal {exited.groups['signal']}" if exited.groups.get("signal") else "")
-        tasks = read_numbers(exited.groups.get("tasks") or exited.groups.get("task") or "")
-        rows.append((exited.line.number, how, exited.groups.get("hosts"), tasks, exited, None))
-    rows += [
-        (row.line.number, f"code {row.code}", row.host, [row.rank] if row.rank is not None else [], None, row.pid)
+    exits = [_read_exit(event) for name in _OF_TASKS for event in events.get(name, ())]
+    exits += [
+        _Exit(f"code {row.code}", row.host, [] if row.rank is None else [row.rank], row.line, {})
         for row in evidence.exits
     ]
-    rows += [
-        (
-            event.line.number,
-            f"code {event.groups['code']}",
-            event.line.host,
-            read_numbers(event.groups.get("task", "")),
-            event,
-            None,
-        )
-        for event in events.get("process-exit", [])
-    ]
-    rows += [
-        (event.line.number, _BY_RAY, event.groups.get("hosts") or event.groups.get("node"), [], event, None)
-        for event in events.get("ray-worker-died", [])
-    ]
-    own = [row for row in rows if not _is_victim(row[1])]
+    exits += [_read_exit(event) for name in _OF_PROCESSES for event in events.get(name, ())]
+    own = [row for row in exits if not _is_victim(row.how)]
     if any(row.rank is not None for row in evidence.exits):  # a task of srun is torchrun, and ends with code 1 after it
-        own = [row for row in own if row[4] is None or not re.fullmatch(r"Exited with exit code 1", row[1])]
-    own.sort(key=lambda row: not (row[1] or row[2] or row[3]))  # those that name nothing come last
+        own = [row for row in own if row.how != "Exited with exit code 1"]
+    own.sort(key=lambda row: not (row.how or row.hosts or row.tasks))  # those that name nothing come last
     killed = events.get("oom-kill")
     if not own:
         return
     # an abort is mostly the watchdog of a rank that waited for another one
-    _, how, hosts, tasks, event, pid = next((row for row in own if _read_how(row[1])[0] != "aborted"), own[0])
+    how, hosts, tasks, line, groups = next((row for row in own if _read_how(row.how)[0] != "aborted"), own[0])
     host = shorten_host(hosts) if hosts and "[" not in hosts and "," not in hosts else None
     key, role, fault, text = _read_how(how)
     if killed and key in ("killed", "oom-kill"):
@@ -53,7 +47,7 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
     if not (how or hosts or tasks):
         role, fault = "consequence", "unknown"  # mpirun names no process
     candidate = PossibleCause(key, role, fault, "", "medium")
-    alike = sorted({task for row in own if key == "exit-code" and row[1] == how for task in row[3]})
+    alike = sorted({task for row in own if key == "exit-code" and row.how == how for task in row.tasks})
     if len(alike) > len(tasks) + 1:  # the order of such lines shows nothing
         tasks, host, text = alike, None, f"{text.replace('ended first', 'ended')}; no line shows the first of them"
     lost = {event.groups["hosts"]: None for event in events.get("mpi-daemon-lost", [])}
@@ -61,10 +55,9 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
         host = next(iter(lost))  # whose container it was
     candidate.blame(tasks, [*([host] if host else ()), *find_hosts(evidence, tasks)])
     who = candidate.name(evidence)
-    if event is not None and event.groups.get("local"):
-        who = f"the process of local rank {event.groups['local']} (pid {event.groups['pid']})"
+    if groups.get("local"):
+        who = f"the process of local rank {groups['local']} (pid {groups['pid']})"
     candidate.summary = f"{who} {text.replace('was ', 'were ', 1) if len(candidate.ranks) > 1 else text}"
-    line = event.line if event is not None else next(row.line for row in evidence.exits if row.pid == pid)
     candidate.show(evidence, line)
     candidate.at, candidate.first_line = line.at, (line.file, line.number)
     where = next(iter(candidate.hosts), "its host")
@@ -77,6 +70,14 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
     if key in ("exit-code", "aborted"):
         candidate.next.reverse()  # it wrote why
     yield candidate
+
+
+def _read_exit(event: LineEvent) -> _Exit:
+    groups = event.groups
+    how = groups.get("how") or next((f"{name} {groups[name]}" for name in ("signal", "code") if groups.get(name)), "")
+    how = _BY_RAY if event.row.id == "ray-worker-died" else how
+    hosts = event.line.host if groups.get("code") else groups.get("hosts")
+    return _Exit(how, hosts, read_numbers(groups.get("tasks") or groups.get("task") or ""), event.line, groups)
 
 
 def _is_victim(how: str) -> bool:
@@ -95,7 +96,7 @@ def _read_how(how: str) -> tuple[str, str, str, str]:
     return "exit-code", "exit", "software", f"ended first, with {how}" if how else "ended first"
 
 
-_OF_TASKS = ("task-exit", "mpi-exit", "trainer-exit", "spawn-exit")
+_OF_TASKS, _OF_PROCESSES = ("task-exit", "mpi-exit", "trainer-exit", "spawn-exit"), ("process-exit", "ray-worker-died")
 _BY_RAY = "Ray"
 _HOW = (
     (_BY_RAY, ("worker-died", "exit", "rank", "ended without a message to Ray: killed, or crashed")),
@@ -144,8 +145,8 @@ def find_oom(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
             if pid and process.pid == int(pid) and process.rank is not None:
                 candidate.ranks.setdefault(process.rank)
                 candidate.hosts.setdefault(process.host)
-    for event in evidence.events.values():
-        if event.row.id == "task-exit" and re.search(r"Out Of Memory|Killed", event.groups.get("how", "")):
+    for event in evidence.find_events("task-exit"):
+        if re.search(r"Out Of Memory|Killed", event.groups.get("how", "")):
             tasks, hosts = read_numbers(event.groups["tasks"]), event.groups["hosts"]
             if len(tasks) <= 8 and not candidate.ranks:
                 candidate.blame(tasks)
@@ -164,9 +165,9 @@ def find_oom(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCa
 
 def find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Ranks that a line names as missing."""
-    listed = [event for event in evidence.events.values() if event.row.id == "jax-barrier"]
-    dead = [event for event in evidence.events.values() if event.row.id == "jax-task-dead"]
-    dead = [event for event in dead if "missing" not in event.groups]  # which names its tasks in the lines below it
+    listed = evidence.find_events("jax-barrier")
+    # which names its tasks in the lines below it
+    dead = [event for event in evidence.find_events("jax-task-dead") if "missing" not in event.groups]
     if dead and events[0].row.id == "jax-barrier":
         return
     if dead and events[0].row.id == "jax-task-dead":
@@ -245,8 +246,7 @@ def find_store_waits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> 
         if who
         else "the launcher's line of each rank: which did not start"
     ]
-    for event in waits[:2]:
-        candidate.show(evidence, event.line)
+    candidate.show(evidence, *(event.line for event in waits[:2]))
     yield candidate
 
 
@@ -256,7 +256,7 @@ _MOST_RANKS = 100_000
 
 def find_unplaced(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Parts of a job for which there is no host; a note where one was found later."""
-    placed = any(event.row.id == "pod-placed" for event in evidence.events.values())
+    placed = bool(evidence.find_events("pod-placed"))
     for candidate in find_generic(evidence, events):
         candidate.role = "note" if placed else candidate.role
         yield candidate

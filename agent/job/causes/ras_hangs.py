@@ -20,29 +20,26 @@ def find_ras_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     if not snapshots:
         return
     last = snapshots[-1]
-    for kind, processes in (("dead", last.dead), ("no answer", last.unanswered)):
-        if processes:
-            yield _gone(evidence, kind, processes)
+    if last.dead:
+        is_one = len(last.dead) == 1
+        text = "is dead: RAS cannot reach it" if is_one else "are dead: RAS cannot reach them"
+        yield _gone(evidence, last.dead, PossibleCause("process-dead", "dead", "rank", text))
+    if last.unanswered:
+        text = "did not report to RAS: dead, or stopped"
+        yield _gone(evidence, last.unanswered, PossibleCause("process-silent", "missing", "rank", text, "medium"))
     for (communicator, function), counts in sorted(last.counts.items()):
         if len(counts) < 2:
             continue
-        least, most = min(counts), max(counts)
-        behind = last.listed.get((communicator, function, least), [])
+        behind = last.listed.get((communicator, function, min(counts)), [])
         equal = [one for one in snapshots[:-1] if one.counts.get((communicator, function)) == counts]
-        if not behind:
-            continue  # those that are listed are ahead: normal, or it is not known which one is behind
-        yield _behind(evidence, function, behind, (least, most), counts, equal)
+        if behind:  # else those that are listed are ahead: normal, or it is not known which one is behind
+            yield _behind(evidence, function, behind, counts, equal)
 
 
 def _behind(
-    evidence: Evidence,
-    function: str,
-    behind: list[Listed],
-    ends: tuple[int, int],
-    counts: dict[int, int],
-    equal: list[Snapshot],
+    evidence: Evidence, function: str, behind: list[Listed], counts: dict[int, int], equal: list[Snapshot]
 ) -> PossibleCause:
-    least, most = ends
+    least, most = min(counts), max(counts)
     ranks = sorted(row.rank for row in behind)
     nodes = list(dict.fromkeys(evidence.ranks.find_host(row.node) or row.node for row in behind))
     first = behind[0]
@@ -52,18 +49,14 @@ def _behind(
         else f"ranks {name_numbers(ranks)} on {', '.join(nodes[:3])}"
     )
     waiting = sum(number for count, number in counts.items() if count > least)
-    if equal:
-        text = (
-            f"{place} stays at {function} {least} while {waiting} ranks wait at {most}, with equal counts in "
-            f"{len(equal) + 1} snapshots: a hang"
-        )
-        candidate = PossibleCause("rank-behind", "missing", "rank", text)
-    else:
-        text = (
-            f"{place} is behind at {function} {least}, {waiting} ranks are at {most}; one snapshot does not separate "
-            f"a hang from a step that runs"
-        )
-        candidate = PossibleCause("rank-behind", "missing", "rank", text, "low")
+    text = (
+        f"{place} stays at {function} {least} while {waiting} ranks wait at {most}, with equal counts in "
+        f"{len(equal) + 1} snapshots: a hang"
+        if equal
+        else f"{place} is behind at {function} {least}, {waiting} ranks are at {most}; one snapshot does not separate "
+        f"a hang from a step that runs"
+    )
+    candidate = PossibleCause("rank-behind", "missing", "rank", text, "high" if equal else "low")
     candidate.blame(ranks, nodes)
     candidate.evidence += [row.line for row in behind[:3]]
     for snapshot in equal[-1:]:
@@ -77,22 +70,14 @@ def _behind(
     return candidate
 
 
-def _gone(evidence: Evidence, kind: str, processes: list[RasProcess]) -> PossibleCause:
+def _gone(evidence: Evidence, processes: list[RasProcess], candidate: PossibleCause) -> PossibleCause:
     nodes = list(dict.fromkeys(evidence.ranks.find_host(row.node) or row.node for row in processes))
     who = (
         f"process {processes[0].pid} on {nodes[0]}"
         if len(processes) == 1
         else f"{len(processes)} processes on {', '.join(nodes[:3])}"
     )
-    if kind == "dead":
-        text = (
-            f"{who} is dead: RAS cannot reach it" if len(processes) == 1 else f"{who} are dead: RAS cannot reach them"
-        )
-        candidate = PossibleCause("process-dead", "dead", "rank", text)
-    else:
-        candidate = PossibleCause(
-            "process-silent", "missing", "rank", f"{who} did not report to RAS: dead, or stopped", "medium"
-        )
+    candidate.summary = f"{who} {candidate.summary}"
     candidate.blame(hosts=nodes)
     candidate.evidence += [row.line for row in processes[:3]]
     candidate.next = [f"the log of {who}, and the kernel log of {nodes[0]}"]

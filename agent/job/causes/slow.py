@@ -7,22 +7,22 @@ only sequence numbers that most ranks have are compared.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-
-import msgspec
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from agent.job.candidate import PossibleCause, name_hosts, name_numbers
 from agent.job.dumps.inspector import Inspector, Series
 from agent.job.evidence import Evidence
 from probes.text import find_median
 
+_T = TypeVar("_T")
 SYNCHRONIZING = frozenset(("AllReduce", "AllGather", "ReduceScatter", "AlltoAll", "AllToAll"))
 _LEAST_JOINT = 20
 LEAST_JITTER = 50.0  # microseconds
-SLOW_FACTOR = 1.5  # times the siblings
+_SLOW_FACTOR = 1.5  # times the siblings
 
 
-class _Delays(msgspec.Struct, frozen=True):
+class _Delays(NamedTuple):
     """What the times of one function in one communicator show."""
 
     times: list[float]  # the longest of each sequence number
@@ -45,6 +45,12 @@ def find_slow(evidence: Evidence) -> Iterator[PossibleCause]:
     yield from late
     if not late:
         yield from _find_slow_groups(inspector, delays)
+
+
+def find_longer(times: Sequence[tuple[_T, float]]) -> tuple[float, list[tuple[_T, float]]]:
+    """The time in the middle, and those that are far longer."""
+    usual = find_median(time for _, time in times)
+    return usual, [row for row in times if row[1] >= _SLOW_FACTOR * usual and row[1] - usual >= LEAST_JITTER]
 
 
 def _measure(inspector: Inspector, key: tuple[str, str, int], series: Series) -> _Delays | None:
@@ -148,8 +154,7 @@ def _find_slow_groups(inspector: Inspector, delays: dict[tuple[str, str, int], _
     for (function, _, _, _), rows in sorted(siblings.items()):
         if len(rows) < 3:
             continue
-        usual = find_median(time for _, time in rows)
-        above = [(name, time) for name, time in rows if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER]
+        usual, above = find_longer(rows)
         if above and len(above) * 2 < len(rows):
             for name, time in above:
                 slow.setdefault(name, (time / usual, function.split(" ")[0]))

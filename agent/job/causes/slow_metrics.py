@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause, name_hosts
-from agent.job.causes.slow import LEAST_JITTER, SLOW_FACTOR, SYNCHRONIZING
+from agent.job.causes.slow import LEAST_JITTER, SYNCHRONIZING, find_longer
 from agent.job.dumps.inspector import Inspector, Pair
 from agent.job.dumps.inspector_metrics import InspectorMetrics
 from agent.job.evidence import Evidence
@@ -64,30 +64,25 @@ def _find_slow_communicators(metrics: InspectorMetrics) -> Iterator[PossibleCaus
         usual_of = {name: find_median(times.values()) for name, times in communicators.items() if name != "unknown"}
         if len(usual_of) < 3:
             continue
-        usual = find_median(usual_of.values())
-        slow = sorted(
-            name for name, time in usual_of.items() if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER
-        )
+        usual, longer = find_longer(list(usual_of.items()))
+        slow = sorted(name for name, _ in longer)
         if not slow or len(slow) * 2 >= len(usual_of):
             continue
         places = [set(communicators[name]) for name in slow]
         hosts = sorted({host for place in places for host, _ in place})
         gpus = {gpu for place in places for _, gpu in place}
-        common = f"common to all of them: {gpus.pop()} of every host, and its rail" if len(gpus) == 1 else ""
+        common = f"; common to all of them: {next(iter(gpus))} of every host, and its rail" if len(gpus) == 1 else ""
         candidate = PossibleCause(
             "communicator-slow",
             "slow",
             "fabric" if key.nodes > 1 else "rank",
             f"communicator{'s' if len(slow) > 1 else ''} {', '.join(slow[:4])}: {key.function} of {key.size} takes "
-            f"{usual_of[slow[0]] / usual:.2g} times as long as in its siblings ({name_hosts(hosts)})"
-            f"{f'; {common}' if common else ''}",
+            f"{usual_of[slow[0]] / usual:.2g} times as long as in its siblings ({name_hosts(hosts)}){common}",
             "low",
         )
         candidate.blame(hosts=hosts)
-        numbers = {
-            int(match[1]) for place in places for _, gpu in place if (match := re.fullmatch(r"GPU(\d{1,4})", gpu))
-        }
-        candidate.local = numbers.pop() if len(numbers) == 1 and common else None
+        number = re.fullmatch(r"GPU(\d{1,4})", gpus.pop()) if len(gpus) == 1 else None
+        candidate.local = int(number[1]) if number is not None else None
         first = next(iter(places[0]))
         text = f"{slow[0]}: {usual_of[slow[0]]:.0f} us, its siblings {usual:.0f} us"
         candidate.show_text(text, metrics.files[first])
@@ -108,8 +103,7 @@ def find_slow_pairs(evidence: Evidence) -> Iterator[PossibleCause]:
             inside = members[pair.rank][0] == members[pair.peer][0]
             groups[pair.function, pair.size, inside].append((pair, times.fast))
     for (function, _, inside), rows in sorted(groups.items()):
-        usual = find_median(time for _, time in rows)
-        slow = [(pair, time) for pair, time in rows if time >= SLOW_FACTOR * usual and time - usual >= LEAST_JITTER]
+        usual, slow = find_longer(rows)
         if len(rows) < _LEAST_PAIRS or not slow or len(slow) * 2 > len(rows):
             continue
         yield _describe_pairs(inspector, function, inside, usual, slow)

@@ -55,12 +55,8 @@ def _find_mixed(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Possi
     if not without or not used or evidence.ended_well or evidence.progress:
         return None
     few, many = name_hosts(list(without)), name_hosts(list(used))
-    places = {
-        evidence.host_of(line)
-        for values in evidence.settings.get("NCCL_IB_DISABLE", {}).values()
-        for line in values.values()
-    }
-    disabled = bool(places & without.keys())
+    values = evidence.settings.get("NCCL_IB_DISABLE", {}).values()
+    disabled = any(evidence.host_of(line) in without for places in values for line in places.values())
     text = (
         f"NCCL finds no RDMA device on {few}{' (NCCL_IB_DISABLE is set there)' if disabled else ''}, and {many} "
         f"{'uses' if len(used) == 1 else 'use'} theirs: ranks of different networks cannot connect, the job hangs or "
@@ -68,8 +64,7 @@ def _find_mixed(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Possi
     )
     candidate = PossibleCause("networks-differ", "slow", "setting", text, "high" if disabled else "medium")
     candidate.blame(hosts=without)
-    for line in list(without.values())[:2]:
-        candidate.show(evidence, line)
+    candidate.show(evidence, *list(without.values())[:2])
     candidate.next = [
         f"unset NCCL_IB_DISABLE on {few}"
         if disabled
@@ -92,8 +87,7 @@ def _find_sockets(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Ite
     candidate = PossibleCause("sockets", "slow", "setting", text, "high" if disabled else "medium")
     candidate.blame(hosts=list(evidence.ranks.hosts())[:64])
     for name in ("no-rdma-device", "no-libibverbs"):
-        for event in events.get(name, [])[:2]:
-            candidate.show(evidence, event.line)
+        candidate.show(evidence, *(event.line for event in events.get(name, [])[:2]))
     candidate.next = [
         f"unset {' and '.join(disabled)}"
         if disabled
@@ -104,7 +98,7 @@ def _find_sockets(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Ite
 
 def find_no_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """libfabric without a device, and what NCCL uses in its place."""
-    has_failed = any(event.row.id == "efa-plugin-failed" for event in evidence.events.values())
+    has_failed = bool(evidence.find_events("efa-plugin-failed"))
     for candidate in find_generic(evidence, events):
         if has_failed:
             candidate.role = "hard"  # the plugin goes on without a device only where it does not fail
@@ -120,7 +114,7 @@ def find_no_efa(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possibl
 
 def find_efa_plugin(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """The plugin of EFA does not start: libfabric's warning before it has the reason, and NCCL may go on with TCP."""
-    warnings = [event for event in evidence.events.values() if event.row.id == "libfabric-warning"]
+    warnings = evidence.find_events("libfabric-warning")
     for candidate in find_generic(evidence, events):
         file, number = candidate.first_line or (0, 0)
         before = [
@@ -159,11 +153,8 @@ def find_unusable(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possi
 
 def find_device_counts(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """A host with fewer NICs than the others: the one whose ranks list fewer."""
-    counts = {
-        int(event.groups["number"]): int(event.groups["count"])
-        for event in evidence.events.values()
-        if event.row.id == "local-net-devices"
-    }
+    listed = evidence.find_events("local-net-devices")
+    counts = {int(event.groups["number"]): int(event.groups["count"]) for event in listed}
     most = max(counts.values(), default=0)
     few = sorted(rank for rank, count in counts.items() if count < most)
     for candidate in find_generic(evidence, events):

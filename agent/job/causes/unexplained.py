@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from agent.job.candidate import PossibleCause, first_of, name_ranks, sort_key
 from agent.job.catalogue import ENDING, FailureRow, load_codes
@@ -25,11 +26,20 @@ def is_repeating(row: FailureRow) -> bool:
     return row.plain and (row.role in ("exception", "unexplained") or (row.role == "error" and row.confidence == "low"))
 
 
-class NamedLine:
+class NamedLine(NamedTuple):
     """A line that no row explains and that names a part, with what its words show."""
 
-    def __init__(self, line: LogLine, text: str, words: LineWords) -> None:
-        self.line, self.text, self.words = line, text, words
+    line: LogLine
+    text: str
+    words: LineWords
+
+    def list_steps(self, candidate: PossibleCause) -> list[str]:
+        """What its words let one look at, on the host of the candidate."""
+        return [step.replace("{host}", _place(candidate)) for step in self.words.next]
+
+
+def _place(candidate: PossibleCause) -> str:
+    return next(iter(candidate.hosts)) if len(candidate.hosts) == 1 else "the host"
 
 
 def read_line(line: LogLine) -> NamedLine:
@@ -73,14 +83,13 @@ def _suspect(evidence: Evidence, lines: Sequence[NamedLine], role: str) -> Possi
     candidate.nic = nics.pop() if len(nics) == 1 else None
     names = ", ".join(parts[:3]) + (f" and {len(parts) - 3} more" if len(parts) > 3 else "")
     means = f" ({first.words.means})" if first.words.means else ""
-    who = name_ranks(evidence, list(candidate.ranks), list(candidate.hosts))
+    who = candidate.name(evidence)
     verb = "report" if len(candidate.ranks) > 1 else "reports"
     candidate.summary = f"{who} {verb} an unexplained failure of {names}{means}: {first.text[:_SHOWN]}"
-    host = next(iter(candidate.hosts), None) if len(candidate.hosts) == 1 else None
-    where = host or "the host"
-    candidate.next = [step.replace("{host}", where) for step in first.words.next]
-    candidate.next += [
-        f"`fabricscope scan` on {where}: state, counters and findings of {names}; its kernel log at that time",
+    candidate.next = [
+        *first.list_steps(candidate),
+        f"`fabricscope scan` on {_place(candidate)}: state, counters and findings of {names}; its kernel log at that "
+        f"time",
         "the lines before this one, and what the program that wrote it was doing",
     ]
     return candidate
@@ -88,15 +97,14 @@ def _suspect(evidence: Evidence, lines: Sequence[NamedLine], role: str) -> Possi
 
 def describe_unsure(evidence: Evidence, candidate: PossibleCause, event: LineEvent) -> None:
     """A message that only repeats what a program wrote: by its words it may be of the fabric."""
-    words = read_line(event.line).words
-    if not words.means:
+    named = read_line(event.line)
+    if not named.words.means:
         return
-    if words.is_outside:
+    if named.words.is_outside:
         candidate.fault, candidate.confidence = "unknown", "low"
-    where = next(iter(candidate.hosts), "the host") if len(candidate.hosts) == 1 else "the host"
-    if words.is_outside or candidate.confidence == "low":
-        candidate.summary += f"; by its words: {words.means}"
-        candidate.next = [*(step.replace("{host}", where) for step in words.next), *candidate.next]
+    if candidate.confidence == "low":
+        candidate.summary += f"; by its words: {named.words.means}"
+        candidate.next = [*named.list_steps(candidate), *candidate.next]
 
 
 def find_unexplained(evidence: Evidence, causes: Sequence[PossibleCause]) -> Iterator[PossibleCause]:
@@ -177,9 +185,7 @@ def _describe(evidence: Evidence, errors: Sequence[LogLine], start: str) -> Poss
         candidate.show(evidence, last)
     if named.words.means:
         candidate.summary += f"; by its words: {named.words.means}"
-    where = next(iter(candidate.hosts), "the host") if len(candidate.hosts) == 1 else "the host"
-    candidate.next = [step.replace("{host}", where) for step in named.words.next]
-    candidate.next.append("the lines before this error; the logs of the other ranks")
+    candidate.next = [*named.list_steps(candidate), "the lines before this error; the logs of the other ranks"]
     if text.endswith(_HEADING):
         candidate.next.insert(0, "the rest of this traceback: its last line has the error")
     return candidate
@@ -193,10 +199,8 @@ def _warn(evidence: Evidence, events: list[LineEvent]) -> PossibleCause:
     first = first_of(events)
     candidate = PossibleCause("unexplained", "unexplained", "unknown", "", "low")
     candidate.add_events(evidence, events)
-    text, place = (
-        first.line.text[:_SHOWN],
-        (first.line.place or "").rpartition("/src/")[2],
-    )  # a build has a path before it
+    text = first.line.text[:_SHOWN]
+    place = (first.line.place or "").rpartition("/src/")[2]  # a build has a path before it
     part = next((entry for start, entry in load_codes()["place"].items() if place.startswith(start)), None)
     words = collect_words(evidence, candidate, first)
     what = f"NCCL warns of {part['means']}" if part else "NCCL warns of a failure"

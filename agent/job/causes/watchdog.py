@@ -91,8 +91,8 @@ def find_blocked_watchdogs(evidence: Evidence, events: list[LineEvent]) -> Itera
 def _judge_dumps(evidence: Evidence, group: GroupState) -> Iterator[PossibleCause]:
     """Ranks that were not waiting when another one's time-out started the dumps, whose own lines are not here."""
     idle = {rank: state for rank, state in group.enqueued.items() if state.enqueued == state.completed >= 0}
-    named = [event for event in evidence.events.values() if event.row.id == "watchdog-dump"]
-    others = sorted({event.groups["whose"] for event in named if event.groups["whose"].startswith("rank ")})
+    named = {event.groups["whose"] for event in evidence.find_events("watchdog-dump")}
+    others = sorted(name for name in named if name.startswith("rank "))
     if not idle or not others:
         return
     last = next(iter(idle.values()))
@@ -105,19 +105,14 @@ def _judge_dumps(evidence: Evidence, group: GroupState) -> Iterator[PossibleCaus
         f"the time-out line of {others[0]}: its group and sequence number",
         "`py-spy dump` of this rank while it hangs, its data loader and CPU; the kernel log of its host (Xids)",
     ]
-    for state in list(idle.values())[:2]:
-        candidate.show(evidence, state.line)
+    candidate.show(evidence, *(state.line for state in list(idle.values())[:2]))
     candidate.at = last.line.at
     yield candidate
 
 
 def _judge_own_dumps(evidence: Evidence) -> Iterator[PossibleCause]:
     """Ranks that dump because of a time-out of their own, whose line is not here."""
-    events = [
-        event
-        for event in evidence.events.values()
-        if event.row.id == "watchdog-dump" and event.groups["whose"] == "this local rank"
-    ]
+    events = [event for event in evidence.find_events("watchdog-dump") if event.groups["whose"] == "this local rank"]
     if not events:
         return
     candidate = PossibleCause("time-out-not-shown", "hang", "unknown", "", "low")
@@ -277,11 +272,9 @@ def _late(
         f"and CPU",
         f"`fabricscope scan` on {host}, and its kernel log at that time (Xids)",
     ]
-    for late in behind.values():
-        candidate.show(evidence, late.line)
-    first = min(waiting.values(), key=lambda one: one.line.at.seconds if one.line.at else 0.0)
+    first = min(waiting.values(), key=_seconds_of)
+    candidate.show(evidence, *(late.line for late in behind.values()), first.line)
     candidate.at = first.line.at
-    candidate.show(evidence, first.line)
     candidate.waiting = frozenset(waiting)
     if all(late.enqueued != late.completed for late in behind.values()):
         candidate.confidence = "medium"  # its own last work is not done: another group may hold it up
@@ -342,12 +335,16 @@ def _all_wait(
     return _with_lines(evidence, candidate, list(waiting.values()), ranks=everybody)
 
 
+def _seconds_of(state: WatchdogState) -> float:
+    return state.line.at.seconds if state.line.at else 0.0
+
+
 def _with_lines(
     evidence: Evidence, candidate: PossibleCause, states: list[WatchdogState], ranks: bool = True
 ) -> PossibleCause:
-    for number, state in enumerate(sorted(states, key=lambda one: one.line.at.seconds if one.line.at else 0.0)):
-        if number < 2:
-            candidate.show(evidence, state.line)
+    ordered = sorted(states, key=_seconds_of)
+    candidate.show(evidence, *(state.line for state in ordered[:2]))
+    for state in ordered:
         place = state.line.file, state.line.number
         candidate.first_line = min(candidate.first_line or place, place)
         if ranks:

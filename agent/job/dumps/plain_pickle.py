@@ -24,29 +24,11 @@ class _Mark:
 
 
 _MARK = _Mark()
-_VALUES = frozenset(
-    (
-        "INT",
-        "BININT",
-        "BININT1",
-        "BININT2",
-        "LONG",
-        "LONG1",
-        "LONG4",
-        "FLOAT",
-        "BINFLOAT",
-        "UNICODE",
-        "BINUNICODE",
-        "SHORT_BINUNICODE",
-        "BINUNICODE8",
-        "STRING",
-        "BINSTRING",
-        "SHORT_BINSTRING",
-        "BINBYTES",
-        "SHORT_BINBYTES",
-        "BINBYTES8",
-    )
+_VALUE_CODES = (
+    "INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT UNICODE BINUNICODE SHORT_BINUNICODE BINUNICODE8 STRING "
+    "BINSTRING SHORT_BINSTRING BINBYTES SHORT_BINBYTES BINBYTES8"
 )
+_VALUES = frozenset(_VALUE_CODES.split())
 _CONSTANTS: dict[str, Any] = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _EMPTY: dict[str, Callable[[], Any]] = {"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_TUPLE": tuple}
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}

@@ -26,9 +26,7 @@ def export(report: Report) -> str:
         _build_suite("rules", report, [_build_rule_case(report, check) for check in report.checks]),
         _build_suite("probes", report, [_build_probe_case(run) for run in report.probes]),
     ]
-    root = make_element("testsuites", {"name": NAME})
-    root.children.extend(suites)
-    return _DECLARATION + write_xml(root)
+    return _DECLARATION + write_xml(make_element("testsuites", {"name": NAME}, children=suites))
 
 
 def _build_suite(name: str, report: Report, cases: list[XmlElement]) -> XmlElement:
@@ -38,9 +36,7 @@ def _build_suite(name: str, report: Report, cases: list[XmlElement]) -> XmlEleme
         counted[plural] = str(sum(kind in of_case for of_case in tags))
     host = {"hostname": clean_line(report.node.hostname)} if report.node.hostname else {}
     stamp = {"timestamp": clean_line(report.generated_at.rstrip("Z"))} if report.generated_at else {}
-    suite = make_element("testsuite", {"name": f"{NAME}.{name}", **counted, **host, **stamp})
-    suite.children.extend(cases)
-    return suite
+    return make_element("testsuite", {"name": f"{NAME}.{name}", **counted, **host, **stamp}, children=cases)
 
 
 def _build_rule_case(report: Report, check: Check) -> XmlElement:

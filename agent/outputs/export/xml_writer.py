@@ -6,7 +6,7 @@ comment; it does not decode entities. Other readers' requirements are met too: e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
@@ -27,9 +27,11 @@ class XmlElement(NamedTuple):
     text: str = ""
 
 
-def make_element(tag: str, attributes: Mapping[str, str] | None = None, text: str = "") -> XmlElement:
-    """An element without children."""
-    return XmlElement(tag, attributes or {}, [], text)
+def make_element(
+    tag: str, attributes: Mapping[str, str] | None = None, text: str = "", children: Iterable[XmlElement] = ()
+) -> XmlElement:
+    """One element."""
+    return XmlElement(tag, attributes or {}, list(children), text)
 
 
 def write_xml(root: XmlElement) -> str:

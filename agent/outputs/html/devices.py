@@ -73,7 +73,6 @@ class _RowMaker:
         self.names = DisplayNames(report)
         self.severities = Severities(report)
         self.functions = {f.id: f for f in topology.pci}
-        self.fields = DeviceFields(report)
         self.gpus = {gpu.id: gpu for gpu in topology.gpus}
         self.nics = {nic.id: nic for nic in topology.host_nics}
         self.boxes = [box for node in scene.boxes for box in node.walk()]
@@ -121,8 +120,38 @@ class _RowMaker:
             el("p", el("a", f"{f.severity}: {f.summary}", href=f"#f-{f.fingerprint}"), class_=f"tone {f.severity}")
             for f in self.severities.findings.get(row.key, ())
         ]
-        body = el("div", *findings, self.fields.render(row.key), class_="body")
+        parts = [
+            el("div", el("h4", title), _render_fields(part))
+            for title, part in self._parts(row.key)
+            if _known_fields(part)
+        ]
+        body = el("div", *findings, el("div", *parts, class_="parts"), class_="body")
         yield el("tr", el("td", body, colspan=len(COLUMNS)), class_="detail", id=f"d-{row.key}")
+
+    def _parts(self, key: str) -> Iterator[tuple[str, msgspec.Struct]]:
+        gpu, nic = self.gpus.get(key), self.nics.get(key)
+        function = self.functions.get((gpu.pci if gpu else nic.pci if nic else key) or "")
+        if gpu:
+            yield "GPU", gpu
+            for title, part in (("fabric", gpu.fabric), ("C2C", gpu.c2c), ("MIG", gpu.mig)):
+                if part:
+                    yield title, part
+        if nic:
+            yield "NIC", nic
+            for port in nic.ports:
+                yield f"port {port.port}", port
+                if port.neighbor:
+                    yield f"neighbour of port {port.port}", port.neighbor
+            for netdev in self.report.topology.netdevs:
+                if netdev.nic == nic.id:
+                    yield f"interface {netdev.label}", netdev
+                    inner = (("QoS", netdev.qos), ("module", netdev.module), ("neighbour", netdev.neighbor))
+                    yield from ((f"{title} of {netdev.label}", inner_part) for title, inner_part in inner if inner_part)
+        if function:
+            yield "PCI function", function
+            if function.link:
+                yield "PCIe link", function.link
+                yield "quality of the link's numbers", function.link.quality
 
     def _gpu(self, gpu: Gpu, box: Box | None) -> DeviceRow:
         function = self.functions.get(gpu.pci or "")
@@ -190,49 +219,6 @@ def _finding_tone(severity: str | None) -> str:
 
 COUNTERS = ("counters", "hw_counters", "aer", "errors", "pcie_counters")  # long; only non-zero entries are shown
 MAX_ENTRIES = 24  # entries of one list or map
-
-
-class DeviceFields:
-    """The parts of a report by device."""
-
-    def __init__(self, report: Report) -> None:
-        topology = report.topology
-        self.functions = {f.id: f for f in topology.pci}
-        self.gpus = {gpu.id: gpu for gpu in topology.gpus}
-        self.nics = {nic.id: nic for nic in topology.host_nics}
-        self.netdevs = topology.netdevs
-
-    def render(self, key: str) -> Element:
-        """Every part with a known field."""
-        parts = [
-            el("div", el("h4", title), _render_fields(part)) for title, part in self._parts(key) if _known_fields(part)
-        ]
-        return el("div", *parts, class_="parts")
-
-    def _parts(self, key: str) -> Iterator[tuple[str, msgspec.Struct]]:
-        gpu, nic = self.gpus.get(key), self.nics.get(key)
-        function = self.functions.get((gpu.pci if gpu else nic.pci if nic else key) or "")
-        if gpu:
-            yield "GPU", gpu
-            for title, part in (("fabric", gpu.fabric), ("C2C", gpu.c2c), ("MIG", gpu.mig)):
-                if part:
-                    yield title, part
-        if nic:
-            yield "NIC", nic
-            for port in nic.ports:
-                yield f"port {port.port}", port
-                if port.neighbor:
-                    yield f"neighbour of port {port.port}", port.neighbor
-            for netdev in self.netdevs:
-                if netdev.nic == nic.id:
-                    yield f"interface {netdev.label}", netdev
-                    inner = (("QoS", netdev.qos), ("module", netdev.module), ("neighbour", netdev.neighbor))
-                    yield from ((f"{title} of {netdev.label}", inner_part) for title, inner_part in inner if inner_part)
-        if function:
-            yield "PCI function", function
-            if function.link:
-                yield "PCIe link", function.link
-                yield "quality of the link's numbers", function.link.quality
 
 
 def _known_fields(part: msgspec.Struct) -> list[tuple[str, str]]:

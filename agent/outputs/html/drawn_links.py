@@ -10,7 +10,7 @@ from agent.model.nic import Nic, Port
 from agent.model.pci import Link, bandwidth_gbyte_s
 from agent.model.report import Report
 from agent.outputs.html.elements import Severities
-from agent.outputs.names import DisplayNames, name_link_layer
+from agent.outputs.names import DisplayNames, describe_port
 from agent.outputs.text.link import QUALITY_TEXTS, describe_capability, format_generation
 
 UNUSED_ROLES = ("auxiliary", "unused")  # of NICs whose links and ports are drawn in grey
@@ -70,15 +70,9 @@ def describe_gpu_links(gpu: Gpu, severities: Severities) -> tuple[DevicePort, ..
 
 def describe_nic_port(nic: Nic, port: Port, severities: Severities) -> DevicePort:
     """`IB 400G NDR`, with the state where it is not ACTIVE."""
-    up = port.state == "ACTIVE"
-    speed = port.speed if port.speed and port.link_layer == "InfiniBand" else ""
-    words = [f"p{port.port}" if len(nic.ports) > 1 else "", name_link_layer(nic, port)]
-    words += [f"{port.rate_gbit_s:g}G" if port.rate_gbit_s else "", speed]
-    words += [] if up else [(port.state or "state not known").lower(), port.phys_state or ""]
-    state = "ok" if up else "down" if port.state else "unknown"
+    state = "ok" if port.state == "ACTIVE" else "down" if port.state else "unknown"
     severity = severities.ports.get(f"{nic.id}/{port.port}") or severities.ports.get(nic.id)
-    text = " ".join(word for word in words if word)
-    return DevicePort("port", text, state, severity=severity, in_use=is_in_use(nic))
+    return DevicePort("port", describe_port(nic, port), state, severity=severity, in_use=is_in_use(nic))
 
 
 GPUDIRECT_KINDS = ("PIX", "PXB", "PHB", "NODE")  # pairs that GPUDirect can use: their limiting link is named

@@ -91,7 +91,7 @@ def _render_block(block: FindingBlock, names: DisplayNames, width: int, everythi
     lines = _hang(head, describe_block(block), width, hang)
     sure = "" if finding.confidence == "high" else f" (confidence: {finding.confidence})"
     lines += _render_parts(block, names, width, everything)
-    lines += _render_confirm(finding, width)
+    lines += _rows("confirm", finding.confirm or (), width)  # the commands that show the fault on this host
     lines += _render_fix(block, width)
     lines += _row("impact", finding.impact, width)
     lines += _row("costs", cost, width) if (cost := describe_cost(finding)) else []
@@ -116,24 +116,15 @@ def describe_block(block: FindingBlock) -> str:
 
 
 def _render_parts(block: FindingBlock, names: DisplayNames, width: int, everything: bool) -> list[Line]:
-    lines: list[Line] = []
+    texts = []
     findings = block.findings if everything else block.findings[:PARTS]
     for finding in findings:
         part = describe_part(finding, names)
-        if part == block.label:
-            continue  # the headline has it
-        text = part if block.same_summary else f"{part or finding.label}: {finding.summary}"
-        lines += _row("" if lines else "part", text, width) if text else []
+        if part != block.label:  # else the headline has it
+            texts.append(part if block.same_summary else f"{part or finding.label}: {finding.summary}")
+    lines = _rows("part", filter(None, texts), width)
     if len(block.findings) > len(findings):
         lines += _row("", f"and {len(block.findings) - len(findings)} more (--verbose)", width, "dim")
-    return lines
-
-
-def _render_confirm(finding: Finding, width: int) -> list[Line]:
-    """The commands that show the fault on this host."""
-    lines: list[Line] = []
-    for command in finding.confirm or []:
-        lines += _row("" if lines else "confirm", command, width)
     return lines
 
 
@@ -157,9 +148,8 @@ def _render_fix(block: FindingBlock, width: int) -> list[Line]:
 def _render_evidence(block: FindingBlock, width: int, everything: bool) -> list[Line]:
     rows = [row for finding in block.findings for row in finding.evidence]
     rows = list(rows) if everything else join_evidence(rows)
-    lines: list[Line] = []
-    for seen in rows if everything else rows[:EVIDENCE]:
-        lines += _row("" if lines else "evidence", f"{seen.what}: {seen.value}  [{seen.source}]", width, "dim")
+    texts = (f"{seen.what}: {seen.value}  [{seen.source}]" for seen in (rows if everything else rows[:EVIDENCE]))
+    lines = _rows("evidence", texts, width, "dim")
     if len(rows) > EVIDENCE and not everything:
         lines += _row("", f"and {len(rows) - EVIDENCE} more (--verbose)", width, "dim")
     return lines
@@ -187,6 +177,11 @@ def join_absorbed(texts: Iterable[str], names: DisplayNames) -> str:
 def _row(name: str, text: str, width: int, style: str = "") -> list[Line]:
     """A named row of a block."""
     return wrap_paragraph(text, width, indent=" " * _COLUMN, first=f"  {name}".ljust(_COLUMN), style=style)
+
+
+def _rows(name: str, texts: Iterable[str], width: int, style: str = "") -> list[Line]:
+    """Rows of one name, which only the first of them has."""
+    return [line for number, text in enumerate(texts) for line in _row("" if number else name, text, width, style)]
 
 
 def _hang(head: Span, text: str, width: int, hang: str) -> list[Line]:

@@ -10,7 +10,7 @@ from agent.model.nic import FabricNeighbor, Netdev, Nic, Port
 from agent.model.pci import PciFunction
 from agent.model.report import Report
 from agent.model.topology import find_npu_link
-from agent.outputs.names import DisplayNames, describe_npu_port, describe_scale_out, name_link_layer, short_model
+from agent.outputs.names import DisplayNames, describe_npu_port, describe_port, describe_scale_out, short_model
 from agent.outputs.text.lines import Line, Span
 from agent.outputs.text.link import Footnotes, format_link
 
@@ -158,16 +158,8 @@ def _nvlink_cell(gpu: Gpu) -> Line:
 
 def _port_cell(nic: Nic, port: Port) -> Span:
     """`IB 400G NDR up`, `RoCE 200G up MTU 4096 GID 3`: the GID to use is a v2 one, preferably of an IPv4 address."""
-    up = port.state == "ACTIVE"
-    roce = port.link_layer == "Ethernet"
-    words = [f"p{port.port}" if len(nic.ports) > 1 else "", name_link_layer(nic, port)]
-    words.append(f"{port.rate_gbit_s:g}G" if port.rate_gbit_s else "")
-    words.append(port.speed if port.speed and port.link_layer == "InfiniBand" else "")
-    if up:
-        words += ["up", *(_roce_words(port) if roce else [])]
-    else:
-        words += [(port.state or "state not known").lower(), port.phys_state or ""]
-    return (" ".join(word for word in words if word), "ok" if up else "warning")
+    more = _roce_words(port) if port.link_layer == "Ethernet" else []
+    return describe_port(nic, port, "up", *more), "ok" if port.state == "ACTIVE" else "warning"
 
 
 def _describe_far_end(far: FabricNeighbor) -> str:
