@@ -80,6 +80,8 @@ def split_hosts(text: str, holds_output: Callable[[list[str]], bool] | None) -> 
             rows.setdefault(host, []).append((number, line))
         if not 2 <= len(rows) <= _MOST_HOSTS or not (mark is _mark_pods or _are_alike(list(rows))):
             continue
+        if all(map(_DEVICE.fullmatch, rows)):
+            continue
         parts = [_gather(host, own) for host, own in rows.items()]
         is_new = (
             mark is not _mark_before

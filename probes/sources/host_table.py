@@ -6,8 +6,9 @@ A parallel shell is often used to compare hosts, and each of them alone has no f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from probes.sources.file_commands import list_loop_values
 from probes.sources.host_lines import HostLines, is_name_of_host, split_hosts
 from probes.text import lazy_pattern
 
@@ -36,11 +37,12 @@ _COUNTED_BY = (
     ("HCA count", lazy_pattern(r"\b(?:ibstat|ibstatus|ibdev2netdev|ibv_devinfo|ibv_devices|rdma|fi_info|show_gids)\b")),
     ("device count", lazy_pattern(r"\b(?:lspci|/dev/\w+|ls)\b")),
 )
+_BARE_STATE = lazy_pattern(r"(?i)(?:\d{1,2}: )?(?:active|down|init|armed|linkup|polling|disabled|up)")
 _BARE = (  # what a value alone is of
     ("rate", lazy_pattern(r"\d{1,4}(?:\.\d)? ?(?:Gb/s|Gb/sec|Gbps|Gb|Mb/s)(?: \([\w ]{1,12}\))?")),
     ("PCIe speed", lazy_pattern(r"\d{1,2}(?:\.\d)? GT/s(?: PCIe)?")),
     ("width", lazy_pattern(r"x\d{1,2}")),
-    ("state", lazy_pattern(r"(?i)(?:\d{1,2}: )?(?:active|down|init|armed|linkup|polling|disabled|up)")),
+    ("state", _BARE_STATE),
 )
 
 
@@ -145,3 +147,116 @@ def _name_by_path(words: str) -> str | None:
     *folders, name = match[0].strip("/").split("/")
     device = next((one for one in reversed(folders) if not (one in _NO_DEVICE or one.isdecimal())), "")
     return f"{name} {device.replace('*', '')}".strip()
+
+
+_LOOP = lazy_pattern(
+    r"[^\n]{0,120}?\bfor[ \t]{1,8}(?P<variable>\w{1,20})[ \t]{1,8}in[ \t]{1,8}(?P<values>[^;\n]{1,300})[;\n]"
+    r"[ \t]{0,8}do\b(?P<body>[^\n]{1,500})"
+)
+_END = lazy_pattern(r"[ \t>]{0,40}(?:[$#%❯] |\[?[\w-]{1,40}@[^\n$#%]{1,80}[$#%][ \t]?)\S|[ \t>]{0,40}(?:`{3,}|~{3,})")
+_KINDS = (  # of what a tool numbers
+    ("GPU", lazy_pattern(r"\b(?:nvidia-smi|rocm-smi|amd-smi)\b")),
+    ("NPU", lazy_pattern(r"\b(?:npu-smi|hccn_tool)\b")),
+    ("accel", lazy_pattern(r"\bhl-smi\b")),
+)
+_MOST_OUTPUT, _MOST_PARTS = 400, 64  # lines
+
+
+def tabulate_loop(text: str, with_states: bool = True) -> str | None:
+    r"""What a loop printed of each of its values, or a command on each of several hosts: a line for each with the name
+    and the lines, separated by tabs. None where the text has none, or the lines cannot be told apart. `with_states`:
+    as of `tabulate_hosts`.
+
+    >>> loop = "$ for b in 1a 3c 4d; do echo -n \"$b \"; lspci -s $b -vv | grep -o MaxReadReq.*; done\n"
+    >>> tabulate_loop(loop + "1a MaxReadReq 4096\n3c MaxReadReq 512\n4d MaxReadReq 4096\n")
+    '1a\tMaxReadReq 4096\n3c\tMaxReadReq 512\n4d\tMaxReadReq 4096\n'
+    >>> ssh = "$ for n in 1 2; do ssh n$n 'cat /sys/class/net/ib0/mtu; uname -r'; done\n"
+    >>> tabulate_loop(ssh + "2044\n6.8.0\n4092\n6.8.0\n")
+    'n1\t2044\t6.8.0\nn2\t4092\t6.8.0\n'
+    """
+    if len(text) > _MOST_CHARACTERS:
+        return None
+    parts = _list_parts(text)
+    parts = [
+        (
+            name,
+            [
+                line.replace("\t", " ")
+                for line in own
+                if with_states or not (_STATE.search(line) or _BARE_STATE.fullmatch(line))
+            ],
+        )
+        for name, own in parts
+    ]
+    usual = max((len(own) for _, own in parts), default=0)
+    whole = [(name, own) for name, own in parts if len(own) == usual]
+    return "".join("\t".join((name, *own)) + "\n" for name, own in whole) if usual and len(whole) > 1 else None
+
+
+def _list_parts(text: str) -> list[tuple[str, list[str]]]:
+    """Each value of a loop with its lines; where there is no loop, each host with its own."""
+    loop = _LOOP.search(text)
+    values = list_loop_values(loop["values"]) if loop else []
+    if loop and 1 < len(values) <= _MOST_PARTS:
+        below = text[text.find("\n", loop.end("body")) + 1 :].splitlines()[:_MOST_OUTPUT]
+        end = next((at for at, line in enumerate(below) if _END.match(line)), len(below))
+        lines = [
+            line.strip() for line in below[:end] if line.strip() and len(line) < _LONGEST and line.strip() != "done"
+        ]
+        named = _name_values(loop["variable"], loop["body"], values)
+        if parts := list(_split_by_value(lines, values)) or _cut_evenly(lines, values):
+            return [(name, own) for name, (_, own) in zip(named, parts, strict=True)]
+    hosts = split_hosts(text, None)
+    if not hosts or not (_PARALLEL.search(text) or loop or all(is_name_of_host(part.host) for part in hosts)):
+        return []
+    return [
+        (host, [line.strip() for line in part.text.splitlines() if line.strip() and not _SHELL.match(line)])
+        for part in hosts
+        for host in expand_hosts(part.host)
+    ]
+
+
+def _split_by_value(lines: Sequence[str], values: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Lines below a heading with the value, or behind the value, where each value has its own."""
+    found: dict[str, list[str]] = {}
+    current: str | None = None
+    for line in lines:
+        words = line.strip("=-#*<>[]: \t").split()
+        first = words[0].rstrip(":,|") if words else ""
+        named = next(
+            (value for value in values if value not in found and value in (first, words and words[-1].rstrip(":"))),
+            None,
+        )
+        if named is not None and (first == named or len(words) < 4):
+            current, rest = named, line.partition(named)[2].strip(" :=-#*>|]") if first == named else ""
+            found[named] = [rest] if rest else []
+        elif current is not None:
+            found[current].append(line)
+    if len(found) == len(values):
+        yield from ((value, found[value]) for value in values)
+
+
+def _name_values(variable: str, body: str, values: Sequence[str]) -> list[str]:
+    """The values with what the command puts before or behind them, where they are no names by themselves.
+
+    >>> _name_values("i", " ethtool rail$i | grep Speed", ["0"]), _name_values("b", " lspci -s ${b}:00.0 -vv", ["5e"])
+    (['rail0'], ['5e:00.0'])
+    """
+    word = rf"\$(?:\{{{variable}\}}|{variable}(?!\w))"
+    match = re.search(
+        rf"(?<![\w$])(?P<before>[A-Za-z][\w.-]{{0,40}}){word}|{word}(?P<after>:[0-9a-f]{{2}}\.[0-7])", body
+    )
+    before, after = (match["before"] or "", match["after"] or "") if match and max(map(len, values)) < 5 else ("", "")
+    if not before and all(map(str.isdecimal, values)):
+        before = next((f"{kind} " for kind, tool in _KINDS if tool.search(body)), "number ")
+    return [f"{before}{value}{after}" for value in values]
+
+
+def _cut_evenly(lines: Sequence[str], values: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """As many lines for each value, where they come again in the same order."""
+    each, rest = divmod(len(lines), len(values))
+    if rest or not each:
+        return []
+    parts = [(value, list(lines[at * each : (at + 1) * each])) for at, value in enumerate(values)]
+    heads = [[re.sub(r"[\W\d_]+", "", re.split(r"[:=]", line)[0]) for line in own] for _, own in parts]
+    return parts if each == 1 or all(own == heads[0] for own in heads) else []

@@ -13,6 +13,7 @@ from probes.host.commands import (
     GAUDI_PORTS,
     GPU_LINES,
     KUBE_NODE,
+    LOOP,
     MLXLINK,
     NCCL_SETTINGS,
     NIC_PORTS,
@@ -97,6 +98,7 @@ LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several par
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
 _OF_PARTS = (
     LOG,
+    LOOP,
     _HCCN,
     _SYSFS,
     *_WITH_DEVICE,
@@ -211,7 +213,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     for name, lines in list(_list_sentences(text, found, unnamed)):
         place = f"{file}, line {text.count(chr(10), 0, text.find(lines[0])) + 1}"
         found[name] = OutputPiece("\n".join(lines) + "\n", None, place=place)
-    if saved_name(SHEET) not in found and (compared := _compare_hosts(file, text, not found)):
+    if saved_name(SHEET) not in found and (compared := _compare_parts(file, text, not found)):
         found |= compared
         unread = [output for output in unread if output.is_known]
     return (found | _find_settings(file, text) if found else found), unread
@@ -228,14 +230,19 @@ def _add_other(unread: list[UnusedOutput], output: UnusedOutput) -> None:
     unread.append(output)
 
 
-def _compare_hosts(file: str, text: str, with_states: bool) -> dict[str, OutputPiece]:
-    """The values of several hosts as a table, where one of them has another than most."""
-    from probes.sources.host_table import tabulate_hosts  # lazy: few sources hold lines of several hosts
+def _compare_parts(file: str, text: str, with_states: bool) -> dict[str, OutputPiece]:
+    """The values of several hosts, or of what a loop goes over, as a table, where one of them has another than most."""
+    from probes.sources.host_table import tabulate_hosts, tabulate_loop  # lazy: few sources hold such lines
+    from probes.tool_reports.tables.loops import list_loop_faults
     from probes.tool_reports.tables.sheets import list_sheet_faults
 
-    with suppress(ParseError):
-        if (table := tabulate_hosts(text, with_states)) and list_sheet_faults(table):
-            return {saved_name(SHEET): OutputPiece(table, None, place=f"{file}, line 1")}
+    for argv, tabulate, list_faults in (
+        (SHEET, tabulate_hosts, list_sheet_faults),
+        (LOOP, tabulate_loop, list_loop_faults),
+    ):
+        with suppress(ParseError):
+            if (table := tabulate(text, with_states)) and list_faults(table):
+                return {saved_name(argv): OutputPiece(table, None, place=f"{file}, line 1")}
     return {}
 
 

@@ -439,6 +439,10 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.sources.host_table:expand_hosts", "gn[008-010,12]"),
     lenient("probes.sources.host_lines:is_name_of_host", "gpu-node-07"),
     lenient("probes.tool_reports.counted:has_counts", "GPU 0\n  ECC uncorrectable: 3\n"),
+    lenient("probes.sources.host_table:tabulate_loop", "$ for i in 0 1 2 3; do cat x$i; done\na 1\na 1\na 2\na 1\n"),
+    parser(
+        "probes.tool_reports.tables.loops:list_loop_faults", "n0\tmtu 9000\nn1\tmtu 1500\nn2\tmtu 9000\nn3\tmtu 9000\n"
+    ),
     lenient("probes.sources.host_table:tabulate_hosts", "$ pdsh -a cat /sys/class/net/e1/mtu\nn1: 9000\nn2: 1500\n"),
     lenient("probes.sources.host_lines:find_hosts", "n1: 400\nn2: 100\n", "n1 | CHANGED | rc=0 >>\nup\n"),
     Reader("probes.tool_reports.lines:short_lines", seeds.texts(LINES), (ParseError,), _then(9)),

@@ -316,6 +316,12 @@ MEANINGS = {
         "What it means depends on which device it is, and on what it is for: collectives wait for the slowest one.",
         "odd-line", "low",
     ),
+    "loop-odd": ToolMeaning(
+        "info", "one of several devices or hosts has another value than all others",
+        "What it means depends on what the value is: of parts that do the same work a setting, a version or a place is "
+        "mostly the same.",
+        "odd-line", "low",
+    ),
     "unnamed-nvlink": ToolMeaning(
         "warning", "nvidia-smi shows an NVLink that is down",
         "Which GPU it is, the lines do not state. Where its other links are up, collectives run at the pace of what is "

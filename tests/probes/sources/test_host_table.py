@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.sources.host_table import expand_hosts, tabulate_hosts
+from probes.sources.host_table import expand_hosts, tabulate_hosts, tabulate_loop
+from probes.tool_reports.tables.loops import list_loop_faults
 from probes.tool_reports.tables.sheets import list_sheet_faults
 from tests.machines import scan_text
 
@@ -81,6 +82,58 @@ def test_keys_in_units_of_one_base_are_compared() -> None:
 def test_what_is_alike_or_varies_is_not(name: str) -> None:
     table = tabulate_hosts(ALIKE[name])
     assert table is None or list_sheet_faults(table) == []
+
+
+def loop(values: str, body: str, usual: str, odd: str, number: int = 4) -> str:
+    return f"$ for x in {values}; do {body}; done\n" + "".join(f"{odd if at == 2 else usual}\n" for at in range(number))
+
+
+ODD_IN_LOOP = {
+    "bytes": (loop("1a 3c 4d 5e", "lspci -s $x:00.0 -vv | grep Max", "MaxReadReq 4096", "MaxReadReq 512"), "4d:00.0"),
+    "a version": (loop("0 1 2 3", "nvidia-smi -q -i $x", "VBIOS Version : 96.00.74", "VBIOS Version : 96.00.61"),
+                  "GPU 2"),
+    "a mode": (loop("1 2 3 4", "ssh gb$x nvidia-smi", "4 Default", "4 Exclusive_Process"), "gb3"),
+    "lines of each": (loop("{1..4}", "ssh n$x 'cat /proc/x; uname -r'", "9000\n6.8.0", "1500\n6.8.0"), "n3"),
+    "below a heading": (
+        "$ for h in a7 a8 a9 b1; do echo == $h; racadm get BIOS; done\n"
+        + "".join(f"== {h}\n#CStates={'En' if h == 'a9' else 'Dis'}abled\n" for h in ("a7", "a8", "a9", "b1")),
+        "a9",
+    ),
+    "a neighbour": ("$ for i in 0 1 2 3 4 5 6 7; do lldpctl rail$i; done\n"
+                    + "".join(f"lldp.rail{n}.chassis.name=leaf-rail{5 if n == 4 else n}\n" for n in range(8)), "rail4"),
+    "a mode of devices": ("".join(f"mlx5_{n}: {'IB/RoCE v1' if n == 1 else 'RoCE v2'}\n" for n in range(4)).join(
+        ("$ for d in mlx5_0 mlx5_1 mlx5_2 mlx5_3; do echo -n $d: ; cma_roce_mode -d $d; done\n", "")), "mlx5_1"),
+    "hosts": (before(hosts("ClusterUUID : 5e1c2f17-9f2e", "ClusterUUID : 00000000-0000"), "nvidia-smi -q"), "c03"),
+}  # fmt: skip
+ALIKE_IN_LOOP = {
+    "temperatures": loop("0 1 2 3", "nvidia-smi -i $x", "Temp : 61", "Temp : 66"),
+    "power and memory": loop("0 1 2 3", "nvidia-smi -i $x", "34, 71.02 W, 0 MiB", "58, 420.11 W, 70021 MiB"),
+    "uptimes": before(hosts("10:11 up 3 days, load average: 0.00", "10:11 up 9 days, load average: 4.00"), "uptime"),
+    "rows of a tool": before(hosts("Mem: 2015 40 1900 1", "Mem: 2015 940 1000 1"), "free -g"),
+    "identifiers": "$ for i in 0 1 2 3; do cat x$i; done\n" + "".join(f"a088:c203:0017:2b4{n}\n" for n in range(4)),
+    "the number of the part": "$ for i in 0 1 2 3; do cat x$i; done\n"
+    + "".join(f"NPU {n} 0 errors\n" for n in range(4)),
+    "an idle GPU among idle ones": loop("0 1 2 3", "lspci", "LnkSta: Speed 2.5GT/s", "LnkSta: Speed 32GT/s"),
+    "counts of packets": loop("0 1 2 3", "ethtool -S eth$x", "rx_packets: 12", "rx_packets: 99122"),
+    "other lines": "$ for i in 0 1 2 3; do cat x$i; done\na: 1\nb: 2\nc: 3\n",
+    "three": loop("0 1 2", "lspci -vv", "MaxReadReq 4096", "MaxReadReq 512", 3),
+}
+
+
+@pytest.mark.parametrize("name", ODD_IN_LOOP)
+def test_a_word_of_one_part_that_no_other_has_is_found(name: str, tmp_path: Path) -> None:
+    text, part = ODD_IN_LOOP[name]
+    (report,) = list_loop_faults(tabulate_loop(text) or "")
+    assert report.subject == part
+    assert part in " ".join(
+        finding.label + finding.summary for finding in scan_text(tmp_path, text, "issue.txt").findings
+    )
+
+
+@pytest.mark.parametrize("name", ALIKE_IN_LOOP)
+def test_what_varies_in_a_loop_is_none(name: str) -> None:
+    table = tabulate_loop(ALIKE_IN_LOOP[name])
+    assert table is None or table.count("\n") < 4 or list_loop_faults(table) == []
 
 
 def test_ranges_of_hosts() -> None:

@@ -1,0 +1,140 @@
+"""What a loop, or a shell for several hosts, printed of each: lines in which one of them has another word than all
+others.
+
+Whoever runs a command for each of several parts compares them, so settings and versions count, too, which are compared
+in no other table. A word that is the name or number of the part itself is the same word in all lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from probes.named_tuple import NamedTuple
+from probes.text import ParseError, check_length, lazy_pattern
+from probes.tool_reports.facts import ToolReport, state_fault
+from probes.tool_reports.sentences.values import normalize
+from probes.tool_reports.tables.entries import read_number
+from probes.tool_reports.tables.quantities import find_quantity, is_by_use, is_less
+
+_WORDS = lazy_pattern(r"[^\s=:,;|()\[\]{}<>\"']+")
+_OWN = "{}"  # in place of the part's own name
+_FEWEST = 4  # parts: three of them alike
+_MOST_ODD = 0.25
+_FAR = 1.5  # numbers that are nearer are no other setting
+_MOST_NUMBERS = 3  # in a line
+_OF_LOAD = frozenset(("W", "MiB", "GiB", "C", "%", "MHz"))  # units
+_SHOWN, _SAID = 90, 3
+_PASSING = lazy_pattern(  # what differs by the time, the use and the load of each, by the words before it
+    r"(?i)\b(?:up ?time|load|average|days?|date|time|age|since|pid|pids?|temp\w*|fan|power|draw|util\w*|idle|used|free"
+    r"|avail\w*|cached?|processes|tasks|jobs?|[rt]x|packets|octets|traffic|clocks?|hostname|serial|mhz|energy|length)\b"
+)
+_OF_MOMENT = lazy_pattern(
+    r"(?i)\bload average\b|\b\d{1,2}:\d\d:\d\d\b.{0,40}\b20\d\d\b|\bping\b|\bicmp_seq"
+)  # a whole line
+_CLOCK = lazy_pattern(r"\d{1,2}|\d{4}-\d\d-\d\d\S{0,30}|(?i:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul"
+                      r"|aug|sep|oct|nov|dec|utc|cet|am|pm)")  # fmt: skip
+
+
+class _Part(NamedTuple):
+    """What was printed of one part."""
+
+    name: str
+    lines: Sequence[str]
+
+
+def list_loop_faults(text: str) -> list[ToolReport]:
+    r"""Parts with a word that all others have otherwise; `text` has a line for each, its name and its lines separated
+    by tabs. Raises ParseError where it has fewer than four.
+
+    >>> rows = [f"n{n}\tMaxReadReq {512 if n == 2 else 4096} bytes\n" for n in range(4)]
+    >>> [(report.subject, report.detail[0][1]) for report in list_loop_faults("".join(rows))]
+    [('n2', 'MaxReadReq 512 bytes (n0: MaxReadReq 4096 bytes)')]
+    >>> list_loop_faults("".join(f"rail{n}\tleaf-{n} port 12 temp {60 + n}\n" for n in range(4)))
+    []
+    """
+    parts = [
+        _Part(cells[0], cells[1:]) for line in check_length(text).splitlines() if len(cells := line.split("\t")) > 1
+    ]
+    if len(parts) < _FEWEST:
+        raise ParseError("no output of a loop over four parts or more")
+    odd: dict[int, list[str]] = {}
+    for at in range(max(len(part.lines) for part in parts)):
+        own = [(number, part) for number, part in enumerate(parts) if at < len(part.lines)]
+        for place, usual in _list_odd([part.name for _, part in own], [part.lines[at] for _, part in own]):
+            number, part = own[place]
+            like = own[usual][1]
+            odd.setdefault(number, []).append(f"{part.lines[at]} ({like.name}: {like.lines[at]})")
+    return [
+        state_fault("loop-odd", parts[number].name, "; ".join(said[:_SAID])[: 3 * _SHOWN], said[0])
+        for number, said in sorted(odd.items())
+        if len(odd) <= max(1, _MOST_ODD * len(parts))
+    ]
+
+
+def _list_odd(names: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Lines in which a word is not that of all others, and a line that is as most."""
+    if len(lines) < _FEWEST or _OF_MOMENT.search(lines[0]):
+        return
+    words = [_WORDS.findall(line) for line in lines]
+    usual, times = Counter(map(len, words)).most_common(1)[0]
+    alike = [at for at, own in enumerate(words) if len(own) == usual]
+    if len(alike) < len(lines) or usual > 60:
+        return
+    odd: set[int] = set()
+    for place in range(usual):
+        column = [words[at][place] for at in alike]
+        own = [_replace(word, name) for word, name in zip(column, names, strict=True)]
+        common, times = Counter(word for pair in map(set, zip(column, own, strict=True)) for word in pair).most_common(
+            1
+        )[0]
+        others = [at for at in alike if common not in (column[at], own[at])]
+        if not others or times < _FEWEST - 1 or len(others) > max(1, _MOST_ODD * len(alike)):
+            continue
+        label = normalize(" ".join(words[others[0]][max(0, place - 3) : place]))
+        is_row = sum(read_number(word) is not None for word in words[others[0]]) > _MOST_NUMBERS
+        odd.update(at for at in others if _is_other(label, column[at], common, words[at][place + 1 :][:1], is_row))
+    like = next((at for at in alike if at not in odd), None)
+    if like is not None:
+        yield from ((at, like) for at in sorted(odd))
+
+
+def _replace(word: str, name: str) -> str:
+    """A word without what is of the part alone: its name, or the last number of it.
+
+    >>> _replace("lldp.rail3.chassis", "3"), _replace("leaf-rail4", "rail4"), _replace("Ethernet13", "3")
+    ('lldp.rail{}.chassis', 'leaf-{}', 'Ethernet13')
+    """
+    replaced = re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![0-9])", _OWN, word)
+    if replaced == word and (number := re.search(r"(\d{1,6})\D{0,20}$", name)):
+        replaced = re.sub(rf"(?<!\d)0{{0,3}}{int(number[1])}(?!\d)", _OWN, word)
+    return replaced
+
+
+def _is_other(label: str, value: str, usual: str, after: Sequence[str], is_row: bool) -> bool:
+    """Whether a word is another setting, version, state or count than the usual one, and no other load or time.
+    `is_row`: it is one of many numbers in its line, which have no names there."""
+    if (
+        is_by_use(label)
+        or _PASSING.search(label)
+        or (_CLOCK.fullmatch(value) and _CLOCK.fullmatch(usual) and not label)
+    ):
+        return False
+    own, others = read_number(value), read_number(usual)
+    if own is None or others is None:
+        return True
+    if is_row:
+        return False
+    (number, unit), (most, unit_of_most) = own, others
+    unit = unit or " ".join(after)
+    if own[1] != unit_of_most:
+        return True
+    if unit in _OF_LOAD or (unit == "GT/s" and number > most):
+        return False  # idle devices slow their links
+    quantity = find_quantity(label, unit.lower(), "")
+    if most == 0:
+        return quantity is not None and quantity.is_count and number >= quantity.least
+    if quantity and quantity.is_count:
+        return number > 2 * most and number - most >= quantity.least
+    return is_less(label, "", number, most) or max(number, most) >= _FAR * min(number, most)
