@@ -72,8 +72,12 @@ def _list_all(output: StatedOutput) -> Iterable[Statement]:
 
 def _find_other_devices(outputs: Sequence[StatedOutput]) -> list[Contradiction]:
     """Outputs that name RDMA devices, and none in common with another one (each lists those of its host, or a part), or
-    that list all of their host, and each some that the other does not have."""
+    that list all of their host, and each some that the other does not have. Devices that one output lists together are
+    of one host."""
     naming = [output for output in outputs if output.rdma_devices and output.is_used]
+    for output in naming:
+        parts = [other for other in naming if other.rdma_devices <= output.rdma_devices and other is not output]
+        naming = [other for other in naming if other not in parts] if len(parts) > 1 else naming
     if not any(_name_others(a, b) for a, b in combinations(naming, 2)):
         return []
     values: dict[str, list[str]] = {}

@@ -315,8 +315,8 @@ def _find_second_port(assumed: RuleContext, rule: Rule) -> Iterator[Fail]:
     """The port that is down, where the source shows one or two of its kind: second ports of cards are often left
     without a cable, which is no fault and worth a note."""
     layer = _LAYERS.get(rule.name)
-    ports = [(nic, port) for nic in assumed.topology.nics for port in nic.ports if port.link_layer == layer]
-    down = [replace(nic, ports=[port]) for nic, port in ports if port.state not in ("ACTIVE", None)]
+    ports = [(nic, port) for nic, port in _list_shown(assumed) if port.link_layer == layer]
+    down = [replace(nic, ports=[port]) for nic, port in ports if port.state != "ACTIVE"]
     if len(ports) > _PAIR or len(down) != 1:
         return
     alone = replace(assumed, topology=replace(assumed.topology, nics=down))
@@ -343,7 +343,12 @@ def _is_only_port(assumed: RuleContext, rule: Rule, fault: Fail) -> bool:
 
 def _shows_one_port(assumed: RuleContext) -> bool:
     """Whether one port is all that the source shows: it was saved because of its state, so that notes count, too."""
-    return sum(len(nic.ports) for nic in assumed.topology.nics) == 1
+    return len(_list_shown(assumed) or [port for nic in assumed.topology.nics for port in nic.ports]) == 1
+
+
+def _list_shown(assumed: RuleContext) -> list[tuple[Nic, Port]]:
+    """Ports whose state the source shows, with their NICs: of others it has no more than the name."""
+    return [(nic, port) for nic in assumed.topology.nics for port in nic.ports if port.state is not None]
 
 
 def _is_of_nic(assumed: RuleContext, subject: str) -> bool:

@@ -85,6 +85,7 @@ FLOORS: Mapping[str, Floor] = {
     "tx_pause_storm_warning_events": Floor(100),
     "outbound_pci_buffer_overflow": Floor(1000),
 }
+_BY_PRIORITY = "rx_prio"
 _LARGE = 100  # times its floor
 _ORDER = ("packet_seq_err",)
 _GROWN = "between two outputs of the source"
@@ -128,7 +129,12 @@ def list_counted_machines(assumed: RuleContext) -> list[CountedMachine]:
         evidence = {name: value for name, value in counters.items() if _is_evidence(name, subject, subjects)}
         if evidence and not (grown and subject in compared):
             moved[subject] = evidence | {name: counters[name] for name in _RDMA if name in counters}
-        gaps[subject] = {name: str(why) for name in counters if name not in FLOORS and name not in _RDMA}
+            moved[subject] |= _list_priorities(evidence, counters)
+        gaps[subject] = {
+            name: str(why)
+            for name in counters
+            if name not in FLOORS and name not in _RDMA and not name.startswith(_BY_PRIORITY)
+        }
     if large := {subject: found for subject in subjects if (found := _find_large(subject, subjects, moved, unnamed))}:
         window = CountersWindow(moved=large, not_compared=gaps)
         machines.append(_build_machine(assumed, window, SINCE_CLEARED, "Ethernet")._replace(is_note=True))
@@ -146,7 +152,7 @@ def _find_large(
     """Counters that are worth a note: far above their floor, where the source does not count their traffic; packets
     out of order of a port that may be InfiniBand or not. On InfiniBand these come with adaptive routing."""
     counters, evidence = subjects[subject], moved.get(subject, {})
-    return {
+    large = {
         name: value
         for name, value in counters.items()
         if (floor := FLOORS.get(name)) is not None and value not in _NO_NUMBER
@@ -158,6 +164,13 @@ def _find_large(
             and not any(counters.get(one) for one in floor.traffic)
         )
     }
+    return large | _list_priorities(large, counters)
+
+
+def _list_priorities(evidence: Collection[str], counters: Mapping[str, int]) -> dict[str, int]:
+    """By priority what is counted for the port: rules ask for it where a port counts so."""
+    names = (name for name in counters if name.startswith(_BY_PRIORITY)) if "rx_discards_phy" in evidence else ()
+    return {name: counters[name] for name in names}
 
 
 def _build_machine(

@@ -2,7 +2,7 @@
 
 from probes.kernel.sentence import BDF, DRIVER, row
 
-_GAUDI = r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): "
+_GAUDI = r"(?:accel|habanalabs) (?:[0-9a-f:]{7,12}\.0 )?(?P<name>accel\d{1,3}|hl\d{1,3}): "
 _AMDGPU = rf"amdgpu {BDF}: (?:amdgpu: )?"
 # drm's macros name no GPU, newer ones after its address; pr_err() names the driver alone
 _AMD = rf"(?:{_AMDGPU}(?:\[drm\] \*ERROR\* )?|\[amdgpu\]\] \*ERROR\* |\bamdgpu: )"
@@ -159,7 +159,7 @@ ACCELERATORS = (
         r"[SG]et topology failure|Get topology for extended data failure)",
         "Linux amdgpu/amdgpu_xgmi.c"),
     row(DRIVER, "gaudi-heartbeat", "habanalabs", "heartbeat failed",
-        r"(?:accel|habanalabs) (?P<name>accel\d{1,3}|hl\d{1,3}): Device heartbeat failed!", _HABANA),
+        rf"{_GAUDI}Device heartbeat failed!", _HABANA),
     row(DRIVER, "gaudi-heartbeat", "habanalabs", "Device CPU packet timeout",
         rf"{_GAUDI}Device CPU packet timeout", "Linux habanalabs/common/firmware_if.c"),
     row(DRIVER, "gaudi-boot", "habanalabs", "Device boot error - ",

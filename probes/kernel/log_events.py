@@ -43,7 +43,7 @@ _TOKENS = (  # cheap sieve
     "kthread starved", "BUG", "Oops: ", "traps: ", "emory failure", "emory error", "oft offlin", "BERT: ", "NMI: ",
     "I/O error", "critical ", "EXT4-fs", "XFS (", "ut of memory", "killable", "pids controller", "file-max",
     "Disk failure", "allocation failure", " cared", "unstable", "nvme nvme", "Scrub failed", "ring timeout",
-    "i915 0", "xe 0",
+    "i915 0", "xe 0", "cxi_", "sfc 0", "enic 0", "pds_core ", "octeontx2", "hfi1 ", "erdma ", "hns_roce",
     "ixgbe ", "igb 0", "igc 0", "cxgb4 ", "mana ", "gve 0", "hinic ", "802.3ad", "illegal loopback", "own address",
     "duplicate address", "table overflow", "nf_conntrack", "hw csum", "cm_destroy_id", "LNet", "LustreError",
     "iser: ", "rpcrdma: ", "svcrdma: ", "[qed", "transmit timeout", " event (status=", *PASSING_NEEDLES,

@@ -7,7 +7,10 @@ from probes.text import lazy_pattern
 
 BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
 DRIVER, STARTED = "driver", "started"
-NIC_DRIVERS = "mlx[45]_core|bnxt_en|ice|i40e|ixgbe|idpf|ena|efa|ionic|hns3|cxgb4|mana|gve|hinic"
+NIC_DRIVERS = (
+    r"mlx[45]_core|bnxt_en|ice|i40e|ixgbe|idpf|ena|efa|ionic|hns3|cxgb4|mana|gve|hinic|sfc|enic|pds_core|octeontx2|hfi1|"
+    r"erdma|hns_roce|cxi_core|cxi_user|cxi_ss1|cxi_eth"
+)
 DRIVERS = f"nvidia|nouveau|vfio-pci|{NIC_DRIVERS}|amdgpu|habanalabs|neuron"
 KERNEL_DRIVERS = f"pcieport|i915|xe|{DRIVERS}"  # whose lines begin with their name and the address of the function
 TOOLS = (  # and services, as the kernel names their processes

@@ -230,6 +230,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     _row(commands.ROCM_SHORT, _ROCM_HEADING, NO_ROW),
     _row("rocm-smi --showtopo --json", r"\A\s*\{\s*\"(?:system|card\d+)\":"),
     _row("rocm-smi --showtopo", r"^=+ ROCm System Management Interface =+", rf"^{_AMD_NAMES}"),
+    _row("rocm-smi --showtopo", r"^=+ (?:Link Type|Weight) between two GPUs =+", r"^GPU0 +\S"),
     _row("amd-smi topology --json", _AMD_JSON, r"\"(?:links|link_type|weight)\" ?: ?[\[{]"),
     _row("amd-smi static --json", _AMD_JSON, r"\"(?:asic|vram|board)\" ?: ?\{"),
     _row("amd-smi metric --json", _AMD_JSON, r"\"(?:ecc|ecc_blocks|mem_usage)\" ?: ?\{"),

@@ -55,8 +55,13 @@ _COMMAND = (
 )
 _HOST = r"[\w-]{1,40}@(?P<host>[\w.-]{1,64})"
 _MARGIN = r"[ \t>]{0,40}(?:[$] )?(?:\([\w.-]{1,40}\) ?)?"  # with the name of a virtual environment
-_AT_HOST = rf"\[?{_HOST}(?:[: ][^\n$#%]{{0,100}}?)?\]?"
-_PROMPT = lazy_pattern(rf"{_MARGIN}(?:{_AT_HOST}|bash-[\d.]+)?[ \t]{{0,8}}[$#%❯➜ᐅ][ \t]*(?:~[ \t]+)?{_COMMAND}[ \t]*")
+_AT_HOST = (  # with the user, or as SUSE and Cray have it: "nid7:~ #"
+    rf"(?:\[?{_HOST}(?:[: ][^\n$#%]{{0,100}}?)?\]?|(?P<machine>[a-zA-Z][\w.-]{{0,63}}):[~/][^\n$#%]{{0,100}}?)"
+)
+_PROMPT = lazy_pattern(
+    rf"{_MARGIN}(?:{_AT_HOST}|bash-[\d.]+|(?P<bare>[a-z][\w.-]{{0,40}}\d)(?=[$#]))?[ \t]{{0,8}}[$#%❯➜ᐅ][ \t]*"
+    rf"(?:~[ \t]+)?{_COMMAND}[ \t]*"
+)
 _OTHER_PROMPT = lazy_pattern(
     rf"{_MARGIN}{_AT_HOST}[$#%](?: ?\S|[ ]?$)|[ \t>]{{0,40}}\$ [a-z./][\w./-]{{1,80}}(?: \S|$)"
 )
@@ -267,9 +272,15 @@ def find_prompt_host(text: str) -> str | None:
     ('n7', None)
     """
     for line in text[:LINE_CHARACTERS].splitlines()[:3]:
-        if (match := _PROMPT.fullmatch(line) or _OTHER_PROMPT.match(line)) and match["host"]:
-            return match["host"]
+        if (match := _PROMPT.fullmatch(line) or _OTHER_PROMPT.match(line)) and (host := _host_of(match)):
+            return host
     return None
+
+
+def _host_of(prompt: re.Match[str]) -> str | None:
+    """The host that a prompt names, in any of its forms."""
+    groups = prompt.groupdict()
+    return next((groups[form] for form in ("host", "machine", "bare") if groups.get(form)), None)
 
 
 def find_silent_command(text: str) -> str | None:
@@ -451,12 +462,12 @@ def _begin(number: int, line: str, host: str | None) -> _Open | None:
             waited=int(slept[1]) if slept else None,
         )
     if prompt := _PROMPT.fullmatch(line):
-        return _of_command(number, prompt, prompt["host"] or host)
+        return _of_command(number, prompt, _host_of(prompt) or host)
     if watched := _WATCH.match(line):
         return _of_command(number, watched, host)
     if other := _OTHER_PROMPT.match(line):
         moved = _MOVED.search(line)
-        return _Open(number, True, host=moved["to"] if moved else other["host"] or host)
+        return _Open(number, True, host=moved["to"] if moved else _host_of(other) or host)
     if _FENCE.fullmatch(line):
         return _Open(number, True, host=host)
     alone = _ALONE.fullmatch(line)
@@ -525,8 +536,8 @@ _NO_VARIABLE, _TWICE = "\0", ("\0first", "\0second")  # of a command that its li
 
 
 def _is_same_command(first: str, second: str) -> bool:
-    """Whether a line has one command twice; a filter behind it may be left out."""
-    return first.partition("|")[0].split() == second.partition("|")[0].split()
+    """Whether a line has one command twice, also as the shell's `!!`; a filter behind it may be left out."""
+    return second.strip() == "!!" or first.partition("|")[0].split() == second.partition("|")[0].split()
 
 
 _AROUND = " \t\r\n=-#*:"  # what people print around a name

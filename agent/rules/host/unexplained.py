@@ -37,6 +37,7 @@ _FAMILIES = (  # drivers of one maker's part, and what to save of it
     ("Ascend driver", ("ascend", "[ascend]"), "npu-smi info"),
     ("drive", ("nvme",), "nvme list; lspci -vvv"),
     ("CXL", ("cxl_",), "cxl list; lspci -vvv"),
+    ("Slingshot driver", ("cxi_",), "cxi_stat; ip -d link"),
 )
 _OF_NICS = "rdma link; ip -d link"
 

@@ -127,6 +127,10 @@ HEALTHY = {
     [
         (ethtool(rx_discards_phy=884_213), "roce-rt-rx-discards ens6f0np0"),
         (ethtool(rx_discards_phy=84_213), None),
+        (
+            ethtool(rx_discards_phy=884_213, rx_prio3_bytes=91_823, rx_prio3_discards=884_213),
+            "roce-rt-rx-discards ens6f0np0",
+        ),
         (_STATISTIC.format(timeouts=0).replace("seq_err 12 ", "seq_err 51877 "), "roce-rt-retrans mlx5_5/1"),
         (_STATISTIC.format(timeouts=0).replace("seq_err 12 ", "seq_err 1877 "), None),
     ],
@@ -220,6 +224,11 @@ GROWN = {
         "$ ethtool -S ens6f0 | grep uncorr; sleep 10; ethtool -S ens6f0 | grep uncorr\n"
         "     rx_fec_uncorrectable_blocks: 7\n     rx_fec_uncorrectable_blocks: 307\n",
         "roce-fec-ber ens6f0: 300 blocks that FEC could not correct in 10 s",
+    ),
+    "files read again by the shell's history": (
+        f"$ grep . {_ERRORS.format('counters/symbol_error')} ; sleep 10 ; !!\n"
+        f"{_ERRORS.format('counters/symbol_error')}:12\n{_ERRORS.format('counters/symbol_error')}:9012\n",
+        "ib-symbol-errors mlx5_1/1: 9000 symbol errors in 10 s",
     ),
     "a file of the kernel": (
         again(f"cat {_ERRORS.format('counters/symbol_error')}", "12\n", "9012\n"),

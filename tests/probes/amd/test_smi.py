@@ -122,6 +122,7 @@ def facts(*texts: str) -> GpuFacts:
     [
         (TABLE, "amd-smi topology"),
         (ROCM, "rocm-smi --showtopo"),
+        (ROCM.partition("\n")[2], "rocm-smi --showtopo"),
         (STATIC, "amd-smi static"),
         (BOX, "amd-smi"),
         ("GPU: 0\n    BDF: 0000:0c:00.0\n    UUID: 1\n    KFD_ID: 7\n", "amd-smi list"),

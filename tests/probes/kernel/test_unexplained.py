@@ -38,6 +38,8 @@ def found(*texts: str, start: float = 100.0) -> list[LogEvent]:
         ("iser: iser_xyz: xyz failed", "iser", None),
         ("[qede_xyz:411(ens1f0)]xyz failed", "qede", None),
         (f"mana {NIC}: xyz failed", "mana", NIC),
+        (f"cxi_core {NIC}: cxi2[hsn2] xyz timeout", "cxi_core", NIC),
+        (f"octeontx2 {NIC}: xyz failed", "octeontx2", NIC),
     ],
 )
 def test_a_failure_that_no_row_knows_is_kept(text: str, driver: str, subject: str | None) -> None:

@@ -409,6 +409,13 @@ def test_a_prompt_without_a_name_behind_ssh_is_of_the_other_host() -> None:
     assert ["n1", "n2", None, None] == [piece.host for piece in pieces]
 
 
+@pytest.mark.parametrize("prompt", ["nid7:~ # ", "nid7:/var/log # ", "nid7$ ", "root@nid7:~# "])
+def test_a_prompt_of_any_form_names_its_host(prompt: str) -> None:
+    pieces = split_pasted(f"{XID}{prompt}ibstat\nCA 'mlx5_0'\n")
+
+    assert [(None, ()), ("nid7", ("ibstat",))] == [(piece.host, piece.words) for piece in pieces]
+
+
 def test_rows_below_a_heading_in_capitals_are_whole_whatever_their_width() -> None:
     rows = [
         f"{'NAME':40}READY   STATUS                  RESTARTS        AGE",
