@@ -21,10 +21,6 @@ class TomlError(Exception):
 
 def read_toml(path: str, shape: type[T]) -> T:
     """Read a file and validate it fully. Raises TomlError."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
         with open(path, "rb") as file:
             data = file.read(LIMIT_BYTES + 1)
@@ -33,13 +29,22 @@ def read_toml(path: str, shape: type[T]) -> T:
     if len(data) > LIMIT_BYTES:
         raise TomlError(f"{path}: larger than {LIMIT_BYTES} bytes")
     try:
-        return msgspec.convert(tomllib.loads(data.decode()), shape)
+        return parse_toml(data.decode(), shape)
     except msgspec.ValidationError as error:
         raise TomlError(f"{path}{_explain(str(error), data.decode(), shape)}") from error
     except UnicodeDecodeError as error:
         raise TomlError(f"{path}: not a text file (byte {error.start} is not UTF-8)") from error
     except (ValueError, RecursionError) as error:  # TOML's and UTF-8's errors are ValueErrors
         raise TomlError(f"{path}: {error}") from error
+
+
+def parse_toml(text: str, shape: type[T]) -> T:
+    """What a text holds, validated. Raises ValueError, RecursionError."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return msgspec.convert(tomllib.loads(text), shape)
 
 
 def find_line(text: str, keys: Sequence[str], entry: int = 0) -> int | None:

@@ -66,6 +66,8 @@ class _Definition(type):
             raise TypeError(f"{name}: a field without a default follows one that has one")
 
         def construct(cls: Any, /, *values: Any, **named: Any) -> Any:
+            if len(values) == len(fields) and not named:  # as from a child: a class that is only read so has no other
+                return tuple.__new__(cls, values)
             made.__new__ = _compile_constructor(name, fields, tuple(defaults.values()))
             return made.__new__(cls, *values, **named)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, AnyStr, TypeVar, cast
 
 _Row = TypeVar("_Row")
@@ -86,67 +87,15 @@ class PatternChoice:
         return self._compiled.match
 
 
-class _Group:
-    """A group of a pattern that is being read: what its branches require, and what the last one does so far."""
-
-    def __init__(self, opening: str) -> None:
-        self.is_assertion = "=" in opening or "!" in opening
-        self.branches: list[tuple[str, ...]] = []
-        self.choices: list[tuple[str, ...]] = []  # one text of each is in what fits
-        self.run = ""
-
-    def end_run(self) -> None:
-        if self.run:
-            self.choices.append((self.run,))
-        self.run = ""
-
-    def end_branch(self) -> None:
-        self.end_run()
-        self.branches.append(max(self.choices, key=lambda choice: min(map(len, choice)), default=()))
-        self.choices = []
-
-    def close(self) -> tuple[str, ...]:
-        """One of these texts is in whatever fits the group; none where a branch requires none."""
-        self.end_branch()
-        is_certain = all(self.branches) and not self.is_assertion
-        return tuple(plain for branch in self.branches for plain in branch) if is_certain else ()
-
-
 _SPECIAL = frozenset("][\\(|)?*+{.^$")
-_LONG_ESCAPES = {"x": 4, "u": 6}  # characters of \xff and \u00ff; others have two
+_REPEATS = frozenset("?*{")
+# Plain text, an escape, a set, a repeat, what opens a group, any other character
+_PIECE = r"[^][\\(|)?*+{.^$]+|\\(?:x..|u....|.)|\[\^?\]?(?:[^]\\]|\\.)*\]|\{\d*,?\d*\}|\(\?[^:>=!)]*[:>=!]?|."
 
 
-def split_pattern(pattern: str) -> Iterator[str]:
-    r"""The pieces of a pattern: plain text, an escape, a set, what opens a group, a repeat, any other character.
-
-    By hand: a pattern for it takes longer to compile than all patterns that a live scan looks into.
-
-    >>> list(split_pattern(r"ab(?P<x>\d{1,2}|[^]\]])?\.$"))
-    ['ab', '(?P<x>', '\\d', '{1,2}', '|', '[^]\\]]', ')', '?', '\\.', '$']
-    """
-    start, size = 0, len(pattern)
-    while start < size:
-        end, first = start + 1, pattern[start]
-        if first not in _SPECIAL:
-            while end < size and pattern[end] not in _SPECIAL:
-                end += 1
-        elif first == "\\":
-            end = start + _LONG_ESCAPES.get(pattern[end], 2)
-        elif first == "[":
-            end += pattern.startswith("^", end)
-            end += pattern.startswith("]", end)
-            while pattern[end] != "]":
-                end += 2 if pattern[end] == "\\" else 1
-            end += 1
-        elif first == "{":
-            numbers = pattern[end:].partition("}")[0]
-            end += len(numbers) + 1 if numbers.replace(",", "", 1).isdecimal() else 0
-        elif first == "(" and pattern.startswith("?", end):
-            while pattern[end] not in ":>=!)":
-                end += 1
-            end += pattern[end] != ")"  # of flags for the whole pattern the bracket closes the group
-        yield pattern[start:end]
-        start = end
+@cache
+def _pieces() -> Callable[[str], list[str]]:
+    return re.compile(_PIECE, re.DOTALL).findall
 
 
 def find_required(pattern: str) -> tuple[str, ...]:
@@ -158,30 +107,51 @@ def find_required(pattern: str) -> tuple[str, ...]:
     for opening in pattern.split("(?")[1:]:  # upper case, blanks that count for nothing, a reference, a condition
         if opening.lstrip("aLmsu").startswith(("i", "x")) or opening.startswith(("P=", "(", "#", ">")):
             return ()
-    open_groups, group, closed = list[_Group](), _Group(""), tuple[str, ...]()
-    for piece in split_pattern(pattern):
+    # Of the group that is being read: what each branch before requires, the longest that the last one does, plain text
+    # that goes on; and the same of those around it
+    branches, longest, run, is_assertion = list[_Required](), _NOTHING, "", False
+    around = list[tuple[list[_Required], _Required, bool]]()
+    before: _Required | None = None  # the longest without the group that ended just now
+    for piece in _pieces()(pattern):
         first = piece[0]
-        if first in "?*" or (first == "{" and len(piece) > 1):  # what it repeats may be missing
-            group.run = group.run[:-1]
-            if closed:
-                group.choices.pop()
-        closed = ()
         if first not in _SPECIAL:
-            group.run += piece
-        elif first == "\\" and len(piece) == 2 and not (piece[1].isalnum() or piece[1] in "_ \t\n"):
-            group.run += piece[1]
-        else:
-            group.end_run()
-            if first == "|":
-                group.end_branch()
-            elif first == ")":
-                closed = group.close()
-                group = open_groups.pop()
-                group.choices += [closed] if closed else []
-            elif first == "(":
-                open_groups.append(group)
-                group = _Group(piece)
-    return group.close()
+            run += piece
+            before = None
+            continue
+        if first == "\\" and len(piece) == 2 and not (piece[1].isalnum() or piece[1] in "_ \t\n"):
+            run += piece[1]
+            before = None
+            continue
+        if first in _REPEATS and piece != "{":  # what it repeats may be missing
+            if before is not None:
+                longest = before
+            run = run[:-1]
+        if len(run) > longest[0]:
+            longest = len(run), (run,)
+        run, before = "", None
+        if first == "|":
+            branches.append(longest)
+            longest = _NOTHING
+        elif first == "(":
+            around.append((branches, longest, is_assertion))
+            branches, longest, is_assertion = [], _NOTHING, "=" in piece or "!" in piece
+        elif first == ")":
+            required = _NOTHING if is_assertion else _join_branches([*branches, longest])
+            branches, before, is_assertion = around.pop()
+            longest = required if required[0] > before[0] else before
+    if len(run) > longest[0]:
+        longest = len(run), (run,)
+    return _join_branches([*branches, longest])[1]
+
+
+_Required = tuple[int, tuple[str, ...]]  # the length of the shortest, and the texts
+_NOTHING: _Required = (0, ())
+
+
+def _join_branches(branches: list[_Required]) -> _Required:
+    """What is required by a group of these; nothing where one of them requires nothing."""
+    shortest = min(branches)[0]
+    return (shortest, tuple(plain for _, texts in branches for plain in texts)) if shortest else _NOTHING
 
 
 def find_median(values: Iterable[float]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +17,7 @@ _ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
 Key = tuple[int | str, ...]
 
 
+@lru_cache(maxsize=4096)
 def sort_key(name: str) -> Key:
     """A sort key: PCI addresses first, by domain, bus, device and function; then names, their numbers as numbers.
 
@@ -57,8 +58,11 @@ def build_row(kind: type[S], facts: Any, **computed: Any) -> S:
     """
     for name in _shared_fields(kind, facts.__class__):
         if name not in computed and (value := getattr(facts, name)) is not None:
-            computed[name] = _to_plain(value)
+            computed[name] = value if value.__class__ in _PLAIN else _to_plain(value)
     return kind(**computed)
+
+
+_PLAIN = frozenset((str, int, float, bool))
 
 
 @cache

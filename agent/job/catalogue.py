@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from agent.toml_file import read_toml
+from agent.toml_file import parse_toml, read_toml
 
 FOLDER = os.path.join(os.path.dirname(__file__), "patterns")
 CODES = "codes.toml"
+ROW_HEAD = "\n[[row]]"
 OTHERS = (CODES, "names.toml", "values.toml")
 find_tokens = re.compile(rb"[A-Za-z_]+").findall
 # What a line of a role is taken for, the strongest first; the rest explains nothing by itself
@@ -52,20 +53,24 @@ class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return self.confidence or ("medium" if role in _SYMPTOMS else "high")
 
 
-class FailureRows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One file of the table."""
-
-    row: list[FailureRow]
-
-
 class Pattern:
-    """A row, compiled when a line has one of its words for the first time."""
+    """A row: its words are read at once, the rest when a line has one of them, and its pattern is compiled then."""
 
-    __slots__ = ("_search", "row")
+    __slots__ = ("_row", "_search", "_text", "words")
 
-    def __init__(self, row: FailureRow) -> None:
-        self.row = row
+    def __init__(self, text: str) -> None:
+        """`text`: of the row, as its file has it, without its head."""
+        self.words: list[str] = msgspec.json.decode(_find_words(text), type=list[str])
+        self._text = text
+        self._row: FailureRow | None = None
         self._search: Callable[[str], re.Match[str] | None] | None = None
+
+    @property
+    def row(self) -> FailureRow:
+        """All of it."""
+        if self._row is None:
+            self._row = parse_toml(self._text, FailureRow)
+        return self._row
 
     def search(self, text: str) -> re.Match[str] | None:
         """Where a line matches."""
@@ -74,17 +79,18 @@ class Pattern:
         return self._search(text)
 
 
-@cache
-def load_rows() -> tuple[FailureRow, ...]:
-    """All rows, those of one file together."""
-    names = sorted(name for name in os.listdir(FOLDER) if name.endswith(".toml") and name not in OTHERS)
-    return tuple(row for name in names for row in read_toml(os.path.join(FOLDER, name), FailureRows).row)
+def _find_words(text: str) -> str:
+    return text.partition("\nwords = ")[2].partition("\n")[0]
 
 
 @cache
 def load_patterns() -> tuple[Pattern, ...]:
-    """All rows."""
-    return tuple(Pattern(row) for row in load_rows())
+    """All rows, those of one file together."""
+    patterns: list[Pattern] = []
+    for name in sorted(name for name in os.listdir(FOLDER) if name.endswith(".toml") and name not in OTHERS):
+        with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
+            patterns += map(Pattern, file.read().split(ROW_HEAD)[1:])
+    return tuple(patterns)
 
 
 class WordIndex(NamedTuple):
@@ -100,7 +106,7 @@ def load_words() -> WordIndex:
     by which no line, or each line, would be found."""
     words: dict[str, list[Pattern]] = {}
     for pattern in load_patterns():
-        for word in pattern.row.words:
+        for word in pattern.words:
             words.setdefault(word, []).append(pattern)
     by_token: dict[bytes, list[tuple[bytes, tuple[Pattern, ...]]]] = {}
     anywhere = []

@@ -98,6 +98,8 @@ class FolderFiles:
         directory, name = parent_and_name(path)
         if self._is_missing(directory, name):
             raise Absent(f"{path}: {NOT_THERE}", "ENOENT")
+        if path in self._listed:
+            return sorted(self._listed[path])
         with Reasons(path):
             return sorted(os.listdir(self._directory(path)))
 

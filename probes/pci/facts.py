@@ -4,6 +4,7 @@ Kernel pages: Documentation/ABI/testing/sysfs-bus-pci, sysfs-bus-pci-devices-aer
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from probes.named_tuple import NamedTuple
@@ -127,14 +128,12 @@ class PciFunctionBuilder:
         """
         self.secondary_bus = space.secondary_bus
         self.virtual_functions = space.virtual_functions
-        config = _config_fields(space, self.address)
-        fields = self.fields
-        speed = config.get("max_link_speed_gt_s")
-        for name, value in config.items():
-            if value is not None and fields.get(name) is None:
-                fields[name] = value
-        if speed is not None:
-            fields["max_link_speed_gt_s"] = speed
+        link = space.pcie
+        config = _config_fields(space, link is not None and has_link_control_2(link.port_type, self.address))
+        stated = {name: value for name, value in self.fields.items() if value is not None}
+        if "max_link_speed_gt_s" in config:
+            stated["max_link_speed_gt_s"] = config["max_link_speed_gt_s"]
+        self.fields = {**config, **stated}
 
 
 def build_functions(drafts: Sequence[PciFunctionBuilder]) -> tuple[PciFunction, ...]:
@@ -188,7 +187,9 @@ def _physical_functions(drafts: Sequence[PciFunctionBuilder]) -> dict[str, str]:
     return functions_of
 
 
-def _config_fields(space: ConfigSpace, address: str) -> dict[str, Any]:
+@lru_cache(maxsize=512)
+def _config_fields(space: ConfigSpace, with_link_control_2: bool) -> Mapping[str, Any]:
+    """What is stated at all: most functions of a host have the registers of another one."""
     fields: dict[str, Any] = {
         "config_bytes": space.size,
         "gone": space.gone,
@@ -208,17 +209,11 @@ def _config_fields(space: ConfigSpace, address: str) -> dict[str, Any]:
     if space.virtual_functions is not None:
         fields["virtual_functions"] = space.virtual_functions.enabled
         fields["virtual_functions_supported"] = space.virtual_functions.total
-    return fields | _link_fields(space, address)
-
-
-def _link_fields(space: ConfigSpace, address: str) -> dict[str, Any]:
-    link = space.pcie
-    if link is None:
-        return {}
-    fields = link._asdict()
-    if not has_link_control_2(link.port_type, address):
-        fields["target_link_speed_gt_s"] = None
-    return fields
+    if space.pcie is not None:
+        fields |= space.pcie._asdict()
+        if not with_link_control_2:
+            fields["target_link_speed_gt_s"] = None
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def has_link_control_2(port_type: str | None, address: str) -> bool:

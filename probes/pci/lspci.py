@@ -126,7 +126,7 @@ def _draft(block: LspciBlock) -> PciFunctionBuilder:
     _add_capabilities(draft, block)
     if block.data:
         draft.add_config(decode(bytes(block.data)))
-    draft.fields = {name: value for name, value in fields.items() if value is not None}
+    draft.fields = {name: value for name, value in draft.fields.items() if value is not None}
     return draft
 
 

@@ -27,6 +27,7 @@ _DECIMAL = lazy_pattern(r"\s*(-?\d{1,12})\s*")
 _ID = lazy_pattern(r"\s*(0x[0-9a-f]{2,8})\s*", re.IGNORECASE)
 _RANGE = lazy_pattern(r"\s*0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s*", re.IGNORECASE)
 _NO_BAR = "0x0000000000000000 0x0000000000000000 0x0000000000000000"
+_DIFFERENT = 512  # functions of a host of which what was read is kept, for the others that have the same
 _BARS = 6  # lines 0..5 of `resource`; then come the ROM, the VFs' BARs and bridge windows
 
 
@@ -133,7 +134,12 @@ _LINK: FileFacts = {  # these and "config" read registers, and wake the device
     "max_link_speed": ("max_link_speed_gt_s", link_speed),
     "max_link_width": ("max_link_width", decimal),
 }
+_LINKS = {"driver": "driver", "physfn": "physical_function", "iommu_group": "iommu_group"}
+_IN_KERNEL = (*_IN_MEMORY, *_AER)
+_REGISTERS = (*_LINK, "config")
+_RECORDED = (*_POWER, *_IN_KERNEL, *_BEHIND_A_LOCK, *_REGISTERS)
 Answer = bytes | ConfigSpace | ReadError
+_decode_file = lru_cache(maxsize=_DIFFERENT)(decode)
 _ALL_ONES_WIDTH = 63  # the width field of a link status that reads as all-ones
 _MODEL = ("vendor", "device", "subsystem_vendor", "subsystem_device", "class_code")
 _NAMED = ("0x03", "0x12", "0x02", "0x0680", "0x0604", "0x0108")  # GPUs, NICs, switches, NVMe: what people look for
@@ -226,38 +232,70 @@ def _draft(host: Host, address: str, folders: list[str], place: Place) -> PciFun
 
 
 def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
-    """Read one function: how it is powered comes first, and decides whether the device may be reached at all."""
-    fields = draft.fields
-    power = _answers(host, folders, _POWER)
-    texts = _texts(power)
-    fields["runtime_status"], fields["power_state"] = texts.get("power/runtime_status"), texts.get("power_state")
-    asleep = fields["runtime_status"] in SLEEPING or fields["power_state"] == "D3cold"
-    fields["asleep"] = asleep
-    names = (*_IN_MEMORY, *_AER, *(() if host.live else _BEHIND_A_LOCK), *(() if asleep else _LINK))
-    answers: Mapping[str, Answer]
-    if asleep:
-        answers = _answers(host, folders, names)
-    elif isinstance(host, LiveFiles):  # every register of config space is a question to the device
-        answers = {**_answers(host, folders, names), "config": _read_config(host, folders[0])}
-    else:
-        answers = _answers(host, folders, (*names, "config"))
-    fields["vanished"] = any(isinstance(answer, ReadError) and answer.code == "ENODEV" for answer in answers.values())
-    texts = _texts(answers)
-    fields |= parse_files(_IN_MEMORY, texts) | parse_files(_BEHIND_A_LOCK, texts)
-    counters = {kind: aer_counters(texts.get(name, "")) for name, kind in _AER.items()}
-    fields["aer"] = {kind: counts for kind, counts in counters.items() if counts is not None} or None
+    """Read one function: its files, its links, and config space for what the kernel does not show."""
+    answers = _read_function(host, folders)
+    config = answers.pop("config", None)
+    draft.fields = fields = dict(_parse_function(tuple(answers.items())))
+    fields["vanished"] |= isinstance(config, ReadError) and config.code == "ENODEV"
     _add_links(host, fields, folders)
     if fields.get("virtual_functions") is None and fields.get("virtual_functions_supported") is not None:
         links = {name for folder in folders for name in _names_in(host, folder) if name.startswith("virtfn")}
         fields["virtual_functions"] = len(links)
+    if isinstance(config, bytes):
+        config = _decode_file(config)
+    if isinstance(config, ConfigSpace):
+        draft.add_config(config)
+    elif not fields["asleep"]:
+        fields["gone"] = fields.get("current_link_width") == _ALL_ONES_WIDTH
+
+
+def _read_function(host: Host, folders: list[str]) -> dict[str, Answer]:
+    """What its files hold. How it is powered decides whether the device may be reached at all, and is asked first where
+    there is one; of a recording all is asked at once, and no register is taken of one that slept."""
+    if not host.live:
+        answers = _answers(host, folders, _RECORDED)
+        return {name: answers[name] for name in answers if name not in _REGISTERS} if _sleeps(answers) else answers
+    answers = _answers(host, folders, _POWER)
+    if _sleeps(answers):
+        return answers | _answers(host, folders, _IN_KERNEL)
+    if isinstance(host, LiveFiles):  # every register of config space is a question to the device
+        answers |= _answers(host, folders, (*_IN_KERNEL, *_LINK))
+        return answers | {"config": _read_config(host, folders[0])}
+    return answers | _answers(host, folders, (*_IN_KERNEL, *_REGISTERS))
+
+
+def _sleeps(answers: Mapping[str, Answer]) -> bool:
+    if answers.keys().isdisjoint(_POWER):
+        return False
+    texts = _texts({name: answers[name] for name in _POWER if name in answers})
+    return texts.get("power/runtime_status") in SLEEPING or texts.get("power_state") == "D3cold"
+
+
+@lru_cache(maxsize=_DIFFERENT)
+def _parse_function(answers: tuple[tuple[str, Answer], ...]) -> Mapping[str, Any]:
+    """What its files state, but for config space: those of most functions of a host hold what those of others do."""
+    files = dict(answers)
+    texts, asleep = _texts(files), _sleeps(files)
+    fields: dict[str, Any] = {
+        "runtime_status": texts.get("power/runtime_status"),
+        "power_state": texts.get("power_state"),
+        "asleep": asleep,
+        "vanished": any(
+            isinstance(answer, ReadError) and answer.code == "ENODEV" and name not in _POWER for name, answer in answers
+        ),
+    }
+    fields |= parse_files(_IN_MEMORY, texts) | parse_files(_BEHIND_A_LOCK, texts)
+    counters = {kind: aer_counters(texts.get(name, "")) for name, kind in _AER.items()}
+    fields["aer"] = {kind: counts for kind, counts in counters.items() if counts is not None} or None
     if not asleep:
-        _add_registers(draft, answers, texts)
+        fields |= parse_files(_LINK, texts)
+        errors = [answer.code for name in _LINK if isinstance(answer := files.get(name), ReadError)]
+        fields["link_error"] = next((code for code in errors if code and code != "ENODEV"), None)
+    return fields
 
 
-def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> Mapping[str, bytes | ReadError]:
-    if len(folders) == 1:
-        return host.attributes(folders[0], names)
-    answers: dict[str, bytes | ReadError] = {}
+def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> dict[str, Answer]:
+    answers: dict[str, Answer] = {}
     for folder in folders:
         answers |= host.attributes(folder, names)
     return answers
@@ -279,35 +317,19 @@ def _read_config(host: LiveFiles, folder: str) -> ConfigSpace | ReadError:
 
 
 def _texts(answers: Mapping[str, Answer]) -> dict[str, str]:
-    """What the attributes hold, but for config space."""
+    """What the attributes hold."""
     return {
-        name: answer.decode("utf-8", "replace").strip()
-        for name, answer in answers.items()
-        if isinstance(answer, bytes) and name != "config"
+        name: answer.decode("utf-8", "replace").strip() for name, answer in answers.items() if isinstance(answer, bytes)
     }
 
 
 def _add_links(host: Host, fields: dict[str, Any], folders: list[str]) -> None:
-    for field, name in (("driver", "driver"), ("physical_function", "physfn"), ("iommu_group", "iommu_group")):
-        fields[field] = None
-        for folder in folders:
-            fields[field] = fields[field] or _link_name(host, f"{folder}/{name}")
-    fields["iommu_group"] = decimal(fields["iommu_group"] or "")
-
-
-def _add_registers(draft: PciFunctionBuilder, answers: Mapping[str, Answer], texts: Mapping[str, str]) -> None:
-    """The link as the kernel reads it, and config space for what the kernel does not show."""
-    fields = draft.fields
-    fields |= parse_files(_LINK, texts)
-    errors = [answer.code for name in _LINK if isinstance(answer := answers.get(name), ReadError)]
-    fields["link_error"] = next((code for code in errors if code and code != "ENODEV"), None)
-    config = answers.get("config")
-    if isinstance(config, bytes):
-        config = decode(config)
-    if isinstance(config, ConfigSpace):
-        draft.add_config(config)
-    else:
-        fields["gone"] = fields.get("current_link_width") == _ALL_ONES_WIDTH
+    """The names of what a function links to; of a recording, only links that its folder lists are asked for."""
+    for folder in folders:
+        there = _LINKS if host.live else _LINKS.keys() & _names_in(host, folder)
+        for name in there:
+            fields[_LINKS[name]] = fields.get(_LINKS[name]) or _link_name(host, f"{folder}/{name}")
+    fields["iommu_group"] = decimal(fields.get("iommu_group") or "")
 
 
 def _slots(host: Host) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from functools import lru_cache
 
 from probes.text import ParseError, lazy_pattern
 
@@ -16,6 +17,7 @@ _ADDRESS = lazy_pattern(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
 _ROOT = lazy_pattern(r"pci([0-9a-f]{4,8}:[0-9a-f]{2})")
 
 
+@lru_cache(maxsize=1024)
 def address_key(address: str) -> tuple[int, int, int, int]:
     """Domain, bus, device, function as numbers: what addresses are sorted by. Raises ParseError.
 

@@ -955,7 +955,6 @@ NOT_READERS = {
     "probes.planted.follow_links": "a path that was given",
     "probes.planted.make_folder": "the same",
     "probes.text.find_required": "a pattern of ours",
-    "probes.text.split_pattern": "a pattern of ours",
     "probes.text.check_length": "counts characters, reads none",
     "probes.host_reader.parse_files": "a table of ours; its parsers are fuzzed",
     "probes.switches.facts.parse_name": "a value of a document; fuzzed as outputs of switches",

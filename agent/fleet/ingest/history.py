@@ -178,8 +178,9 @@ def read_copies(store: Store, manifest: Manifest, wanted: list[tuple[str, Added]
             yield node, added, rows.filter(same)
 
 
-def read_batches(store: Store, file: File, plain: Any) -> Iterator[Any]:
-    """A Parquet file in pieces, with the columns of `packed_schema`: a missing one is null.
+def read_batches(store: Store, file: File, plain: Any, threads: bool = True) -> Iterator[Any]:
+    """A Parquet file in pieces, with the columns of `packed_schema`: a missing one is null. `threads`: some are
+    started, which stay.
 
     Raises BadDataset.
     """
@@ -188,9 +189,11 @@ def read_batches(store: Store, file: File, plain: Any) -> Iterator[Any]:
         footer = pq.read_metadata(source, memory_map=not store.remote)
         there = [field.name for field in plain if field.name in footer.schema.names]
         text = [name for name in there if pa.types.is_dictionary(packed_schema(plain).field(name).type)]
-        opened = pq.ParquetFile(source, metadata=footer, read_dictionary=text, memory_map=not store.remote)
+        opened = pq.ParquetFile(
+            source, metadata=footer, read_dictionary=text, memory_map=not store.remote, pre_buffer=threads
+        )
         with opened:
-            for batch in opened.iter_batches(BATCH_ROWS, columns=there):
+            for batch in opened.iter_batches(BATCH_ROWS, columns=there, use_threads=threads):
                 yield fit_columns(pa.Table.from_batches([batch]), plain)
     except (pa.ArrowException, OSError) as error:
         where = f"{hide_secrets(store.url).rstrip('/')}/{file.path}"

@@ -57,7 +57,8 @@ class KnownReports:
         for file in newest_first:
             if len(digests) >= MOST:
                 break
-            for batch in read_batches(self._store, file, plain):
+            # of a process without threads, workers can be copies
+            for batch in read_batches(self._store, file, plain, threads=False):
                 ours = self._filter_cluster(batch["node"].cast(pa.string()))
                 digests.extend(int(digest, 16) for digest in batch.filter(ours)["report"].to_pylist() if digest)
         return _sort_numbers(digests)

@@ -90,7 +90,9 @@ def ingest(options: IngestOptions, tell: Tell) -> Ingested:
         known = KnownFiles(dataset.store, KnownReports(dataset.store, dataset.manifest, options.cluster))
         new_items = known.unknown(mover.noting(list_items(sources)) if mover else list_items(sources))
         first = list(islice(new_items, _FEW))
-        work = Workers(setup, options.jobs) if options.jobs > 1 and len(first) == _FEW else InProcessWorker(setup)
+        remote = any("://" in place for place in (*options.sources, options.dataset))
+        many = options.jobs > 1 and len(first) == _FEW
+        work = Workers(setup, options.jobs, remote) if many else InProcessWorker(setup)
         try:
             ingested = _Run(dataset, setup, work, tell, known).run(chain(first, new_items), mover, options.switches)
             if not mover and (dataset.committed or (not dataset.new and dataset.is_in_place)):

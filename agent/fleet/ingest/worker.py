@@ -228,7 +228,10 @@ def _read_local(store: Folder, path: str, follow: bool) -> tuple[bytes, os.stat_
         if not stat.S_ISREG(file_stat.st_mode):
             raise OSError(0, "exists and is not a file")
         data = os.read(descriptor, min(file_stat.st_size, REPORT_LIMIT_BYTES) + 1)
-        while len(data) <= REPORT_LIMIT_BYTES and (more := os.read(descriptor, REPORT_LIMIT_BYTES + 1 - len(data))):
+        while len(data) <= REPORT_LIMIT_BYTES and len(data) != file_stat.st_size:  # else that was all of it
+            more = os.read(descriptor, REPORT_LIMIT_BYTES + 1 - len(data))
+            if not more:
+                break
             data += more
         if identity_of(os.fstat(descriptor)) != identity_of(file_stat):
             raise OSError(0, "changed while it was read: the next ingest reads it")

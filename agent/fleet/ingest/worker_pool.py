@@ -1,6 +1,7 @@
 """Several processes that work on tasks; or none but this one.
 
-They are started afresh (spawn): a copy of a process that has threads or an object store open would be none that works.
+They are copies of this process (fork), which has all modules, where it is one without threads; else they are started
+afresh (spawn): a copy of a process that has threads or an object store open would be none that works.
 A worker that finds its pipe closed ends by itself, so that nothing is left where this process is killed.
 """
 
@@ -17,6 +18,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 from agent.fleet.collection import without_collection
@@ -26,6 +28,7 @@ from agent.fleet.ingest.worker import IngestWorker, ReportBatch, Result, Setup, 
 
 _GRACE_SECONDS = 2.0
 _PIPE_BYTES = 1 << 20
+_ALLOCATOR = "jemalloc_bg_thd"
 
 
 class WorkerLost(Exception):
@@ -58,22 +61,27 @@ class InProcessWorker:
 class Workers:
     """Processes that get a task each as soon as they have done one."""
 
-    def __init__(self, setup: Setup, count: int) -> None:
-        self._setup, self.count = setup, count
+    def __init__(self, setup: Setup, count: int, remote: bool = False) -> None:
+        """`remote`: an object store may be open."""
+        self._setup, self.count, self._remote = setup, count, remote
         self._start()
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        copied = not self._remote and _is_without_threads()
+        context: Any = multiprocessing.get_context("fork" if copied else "spawn")
         self._idle: list[Connection[Any, Any]] = []
-        self._processes = {}
-        self._data = {}
-        with _away_from_current_folder(), _holding_interrupts():
+        self._processes: dict[Connection[Any, Any], Any] = {}
+        self._data: dict[Connection[Any, Any], Connection[Any, Any]] = {}
+        with _away_from_current_folder(), _holding_interrupts(copied):
             for _ in range(self.count):
                 ours, theirs = context.Pipe()
                 their_data, our_data = context.Pipe(duplex=False)
                 with contextlib.suppress(OSError):
                     fcntl.fcntl(our_data, getattr(fcntl, "F_SETPIPE_SZ", 1031), _PIPE_BYTES)  # of Linux
-                process = context.Process(target=_run_worker, args=(self._setup, theirs, their_data), daemon=True)
+                inherited = [*self._processes, *self._data.values(), ours, our_data] if copied else []
+                process = context.Process(
+                    target=_run_worker, args=(self._setup, theirs, their_data, inherited), daemon=True
+                )
                 process.start()
                 theirs.close()
                 their_data.close()
@@ -153,14 +161,25 @@ class Workers:
 
 
 @contextlib.contextmanager
-def _holding_interrupts() -> Iterator[None]:
+def _holding_interrupts(copied: bool) -> Iterator[None]:
     """Ctrl-C waits, here; a process that is started meanwhile does not get it at all: its Python would show where."""
-    resource_tracker.ensure_running()  # as it starts it lets Ctrl-C through again
+    if not copied:  # what is started afresh has it; as it starts it lets Ctrl-C through again
+        resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _is_without_threads() -> bool:
+    """But for one of pyarrow, whose allocator expects to be copied."""
+    try:
+        threads = [f"/proc/self/task/{thread}/comm" for thread in os.listdir("/proc/self/task")]
+        names = [Path(thread).read_text().strip() for thread in threads]
+    except OSError:  # it ended just now, or this is not Linux
+        return False
+    return len(names) - names.count(_ALLOCATOR) == 1
 
 
 @contextlib.contextmanager
@@ -217,8 +236,13 @@ def _make_task(pipe: Connection[Any, Any], data: Connection[Any, Any]) -> Task:
     return task
 
 
-def _run_worker(setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any]) -> None:
-    """The process: Ctrl-C is for its parent (_holding_interrupts)."""
+def _run_worker(
+    setup: Setup, pipe: Connection[Any, Any], data: Connection[Any, Any], inherited: list[Connection[Any, Any]]
+) -> None:
+    """The process: Ctrl-C is for its parent (_holding_interrupts). `inherited`: the parent's ends of all pipes: a copy
+    of one would hide that it ended."""
+    for end in inherited:
+        end.close()
     sys.meta_path.insert(0, _WithoutPandas())
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError), without_collection():
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
 from itertools import compress
 from struct import error, pack
@@ -32,6 +32,7 @@ _TRAFFIC = re.compile(
     r"|^ch\d*_|^[rt]x\d+_|^[rt]x_(?:csum|tso|lro|queue|xmit_more|nop|cache)"
     r"|^(?:uni|multi|broad)cast_|_(?:uni|multi|broad)cast(?:_phy)?$"
 )
+_MOST_LAYOUTS = 64  # that are remembered: some 50 KiB each
 _ALL_ONES = frozenset({(1 << 32) - 1, (1 << 63) - 1})
 
 
@@ -43,12 +44,25 @@ class CounterDigests(NamedTuple):
     needs_judging: bool  # also where none moved: one is at its maximum, or the node reported a count without a date
 
 
-class NameList(NamedTuple):
-    """Names of a device's counters."""
+class NameList:
+    """Names of a device's counters; equal ones are the same object."""
 
-    names: tuple[str, ...]
-    codes: tuple[int, ...]
-    joined: bytes
+    __slots__ = ("codes", "joined", "watched")
+
+    def __init__(self, names: tuple[str, ...], codes: tuple[int, ...]) -> None:
+        self.codes, self.joined = codes, " ".join(names)
+        # what counts errors and events, with the value at which it stops
+        self.watched = [None if _TRAFFIC.search(name) else (name, MAXIMUM_VALUE.get(name)) for name in names]
+
+
+class _Layout(NamedTuple):
+    """All counters of several devices, one after the other."""
+
+    places: range
+    subjects: list[str]
+    codes: list[int]  # of the subjects
+    names: list[int]
+    watched: list[tuple[str, int | None] | None]
 
 
 class CounterRows:
@@ -58,7 +72,7 @@ class CounterRows:
         self.subjects: dict[str, int] = {}
         self.names: dict[str, int] = {}
         self._lists: dict[tuple[str, ...], NameList] = {}
-        self._watched: set[int] = set()  # codes of names that count no traffic
+        self._layouts: dict[tuple[tuple[str, ...], tuple[NameList, ...]], _Layout] = {}
         self.cost = 0  # bytes of lists of names that are remembered, about
         self.subject, self.name, self.value = (
             array("I"),
@@ -74,39 +88,62 @@ class CounterRows:
         known = self._lists.get(names)
         if known is None:
             codes = tuple([self.names.setdefault(name, len(self.names)) for name in names])
-            self._watched.update(code for name, code in zip(names, codes, strict=True) if not _TRAFFIC.search(name))
-            known = self._lists[names] = NameList(names, codes, " ".join(names).encode("utf-8", "replace"))
+            known = self._lists[names] = NameList(names, codes)
             self.cost += 200 + 20 * len(names) + len(known.joined)
         return known
 
-    def add(self, subject: str, names: NameList, values: Collection[int]) -> tuple[array[int], list[tuple[str, int]]]:
-        """Those that are not zero: numbers of their rows; and name and value of those that count errors and events."""
-        codes = list(compress(names.codes, values))
-        if not codes:
-            return array("I"), []
-        counts = list(filter(None, values))
+    def add(
+        self, subjects: Sequence[str], lists: Sequence[NameList], values: list[int]
+    ) -> tuple[array[int], list[tuple[str, int | None, int]]]:
+        """Those that are not zero, of several devices at once: numbers of their rows; and of those that count errors
+        and events subject and name, the value at which it stops, and the value."""
+        key = tuple(subjects), tuple(lists)
+        layout = self._layouts.get(key) or self._lay_out(*key)
+        places = list(compress(layout.places, values))
+        counts = list(map(values.__getitem__, places))
         start = len(self.value)
         try:
             packed = pack(f"{len(counts)}q", *counts)
         except error:  # counters are 64 bits without sign
-            packed = pack(f"{len(counts)}q", *[max(min(count, MOST), LEAST) for count in counts])
+            counts = [max(min(count, MOST), LEAST) for count in counts]
+            packed = pack(f"{len(counts)}q", *counts)
         self.value.frombytes(packed)
-        self.name.extend(codes)
-        self.subject += array("I", [self.subjects.setdefault(subject, len(self.subjects))]) * len(codes)
-        numbers = list_numbers(start, len(self.value))
-        if self._watched.isdisjoint(codes):
-            return numbers, []
-        rows = zip(compress(names.names, values), codes, self.value[start:], strict=True)
-        return numbers, [(name, value) for name, code, value in rows if code in self._watched]
+        self.subject.extend(map(layout.codes.__getitem__, places))
+        self.name.extend(map(layout.names.__getitem__, places))
+        watched = map(layout.watched.__getitem__, places)
+        standing = [
+            (f"{layout.subjects[place]} {of[0]}", of[1], count)
+            for of, place, count in zip(watched, places, counts, strict=True)
+            if of is not None
+        ]
+        return list_numbers(start, len(self.value)), standing
+
+    def _lay_out(self, subjects: tuple[str, ...], lists: tuple[NameList, ...]) -> _Layout:
+        layout = _Layout(range(sum(len(known.codes) for known in lists)), [], [], [], [])
+        for subject, known in zip(subjects, lists, strict=True):
+            count = len(known.codes)
+            layout.subjects.extend([subject] * count)
+            layout.codes.extend([self.subjects.setdefault(subject, len(self.subjects))] * count)
+            layout.names.extend(known.codes)
+            layout.watched.extend(known.watched)
+        if len(self._layouts) >= _MOST_LAYOUTS:
+            self._layouts.clear()
+        self._layouts[subjects, lists] = layout
+        return layout
 
 
 class ReportCounters:
-    """Counters of one report, or of a part that other reports have, too."""
+    """Counters of one report, or of a part that other reports have, too. They become rows all at once, when the first
+    result is asked for; rows of parts are before them."""
 
     def __init__(self, rows: CounterRows) -> None:
         self._rows = rows
-        self.numbers = array("I")  # of rows of table counter
-        self.shape = 0  # which counters which devices have
+        self._subjects: list[str] = []
+        self._lists: list[NameList] = []
+        self._values: list[int] = []
+        self._shapes: list[str] = []
+        self._shape = 0
+        self._numbers = array("I")
         self._standing: list[str] = []
         self._needs_judging = False
 
@@ -129,28 +166,49 @@ class ReportCounters:
 
     def include(self, part: ReportCounters) -> None:
         """Rows of a part; its shape is that of a device."""
-        self.numbers += part.numbers
+        self._numbers += part.numbers
         self._standing += part._standing
         self._needs_judging = self._needs_judging or part._needs_judging
 
+    def add_part_shape(self, part: ReportCounters) -> None:
+        """The shape of a part whose rows are included."""
+        self._shape = crc32(part.shape.to_bytes(4, "big"), self.shape)
+
+    @property
+    def numbers(self) -> array[int]:
+        """Of rows of table counter."""
+        if self._subjects:
+            numbers, watched = self._rows.add(self._subjects, self._lists, self._values)
+            self._subjects, self._lists, self._values = [], [], []
+            self._numbers += numbers
+            for text, end, value in watched:
+                self._standing.append(f"{text} {value}")
+                self._needs_judging = self._needs_judging or value in _ALL_ONES or value == end
+        return self._numbers
+
+    @property
+    def shape(self) -> int:
+        """Which counters which devices have."""
+        if self._shapes:
+            self._shape = crc32("".join(self._shapes).encode("utf-8", "replace"), self._shape)
+            self._shapes = []
+        return self._shape
+
     def digests(self) -> CounterDigests:
         """Of all that was added."""
-        if not self._standing:
+        if not self.numbers or not self._standing:
             return CounterDigests(self.shape, 0, False)
         digest = blake2b("\n".join(sorted(self._standing)).encode("utf-8", "replace"), digest_size=7).digest()
         return CounterDigests(self.shape, int.from_bytes(digest, "big") | 1, self._needs_judging)
 
-    def _add_shape(self, subject: str, identity: str | None, names: bytes, more: str) -> None:
-        device = crc32(f"{subject} {identity} ".encode("utf-8", "replace"), self.shape)
-        after = f" {more}\n" if names and more else f"{more}\n"
-        self.shape = crc32(after.encode(), crc32(names, device))
+    def _add_shape(self, subject: str, identity: str | None, names: str, more: str) -> None:
+        self._shapes += (f"{subject} {identity} ", names, f" {more}\n" if names and more else f"{more}\n")
 
     def _add_rows(self, subject: str, names: NameList, values: Collection[int]) -> None:
-        numbers, watched = self._rows.add(subject, names, values)
-        self.numbers += numbers
-        for name, value in watched:
-            self._standing.append(f"{subject} {name} {value}")
-            self._needs_judging = self._needs_judging or value in _ALL_ONES or value == MAXIMUM_VALUE.get(name)
+        if names.codes:
+            self._subjects.append(subject)
+            self._lists.append(names)
+            self._values += values
 
 
 _MOVED = Decoder(dict[str, dict[str, int]])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from typing import NamedTuple
-from zlib import crc32
 
 import msgspec
 from msgspec import Raw
@@ -103,7 +102,7 @@ class FunctionReader:
             if part.link is not None:
                 links.append(part.link)
             counters.include(part.counters)
-            counters.shape = crc32(part.counters.shape.to_bytes(4, "big"), counters.shape)
+            counters.add_part_shape(part.counters)
             place += 1
             at = following(text, at)
         if text[:1] != b"[" or text[at:] != b"]":  # no list, or one of something else

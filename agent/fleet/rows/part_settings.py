@@ -3,13 +3,14 @@ word. It has each field of the model that is compared among peers, and for which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, get_args
 
 import msgspec
 
 from agent.fleet.rows.device_fields import GpuFields, NetdevFields
+from agent.fleet.rows.recent import Recent
 from agent.fleet.rows.row_columns import COMPARED_WORDS
 from agent.fleet.table import Table
 from agent.fleet.tables import GPU, NETDEV
@@ -23,8 +24,8 @@ _LONGEST = 120  # of a value
 class _Group:
     """Fields of one struct. `read`: their values; the first twice, so that of one field, too, it is a tuple."""
 
-    def __init__(self, fields: Sequence[PeerField]) -> None:
-        self.fields = fields
+    def __init__(self, parent: str, fields: Sequence[PeerField]) -> None:
+        self.parent, self.fields = parent, fields
         names = [field.path.rpartition(".")[2] for field in fields]
         self.read: Callable[[Any], tuple[Value, ...]] = attrgetter(*names, *names[:1])
 
@@ -34,26 +35,45 @@ def format_part_settings(
 ) -> str | None:
     """KIND.FIELD=VALUE, sorted, blank between; a field of which two parts of the kind have different values is left
     out: the node's own finding. `parameters`: of the GPU driver. None: nothing is known."""
+    alike = list(_read_alike(_GPU, gpus)), list(_read_alike(_NETDEV, rails)), parameters
+    text: str | None = _TEXTS.find("", alike)
+    if text is None:
+        text = _format_alike(*alike)
+        _TEXTS.add("", alike, text)
+    return text or None
+
+
+def _read_alike(groups: Iterable[_Group], parts: Sequence[Any]) -> Iterator[tuple[Value, ...]]:
+    """Of each group the values that all parts have; None for others."""
+    for group in groups:
+        holders = [getattr(part, group.parent) for part in parts] if group.parent else parts
+        if not parts or None in holders:
+            yield ()
+            continue
+        first, *others = rows = list(map(group.read, holders))
+        if rows.count(first) != len(rows):
+            first = tuple(
+                [value if all(row[at] == value for row in others) else None for at, value in enumerate(first)]
+            )
+        yield first
+
+
+def _format_alike(
+    gpus: Sequence[tuple[Value, ...]], rails: Sequence[tuple[Value, ...]], parameters: Mapping[str, str]
+) -> str:
     words = {f"driver.{name}": _format(value) for name, value in parameters.items() if value}
-    for kind, groups, parts in (("gpu", _GPU, gpus), ("netdev", _NETDEV, rails)):
-        alike = [(field, _format(value)) for field, value in _read_alike(groups, parts)]
+    for kind, groups, rows in (("gpu", _GPU, gpus), ("netdev", _NETDEV, rails)):
+        alike = [
+            (field, _format(value))
+            for group, values in zip(groups, rows, strict=True)
+            for field, value in zip(group.fields, values, strict=False)
+            if value not in NOTHING
+        ]
         words.update((f"{kind}.{field.path}", value) for field, value in alike)
         for field, _ in alike:
             if field.now and words[f"{kind}.{field.path}"] == words.get(f"{kind}.{field.now}"):
                 del words[f"{kind}.{field.path}"]
-    return " ".join(f"{name}={value}" for name, value in sorted(words.items()) if len(value) <= _LONGEST) or None
-
-
-def _read_alike(groups: Mapping[str, _Group], parts: Sequence[Any]) -> Iterator[tuple[PeerField, Value]]:
-    for parent, group in groups.items() if parts else ():
-        holders = [getattr(part, parent) for part in parts] if parent else parts
-        if None in holders:
-            continue
-        first, *others = rows = list(map(group.read, holders))
-        is_same = rows.count(first) == len(rows)
-        for place, field in enumerate(group.fields):
-            if (is_same or all(row[place] == first[place] for row in others)) and first[place] not in NOTHING:
-                yield field, first[place]
+    return " ".join(f"{name}={value}" for name, value in sorted(words.items()) if len(value) <= _LONGEST)
 
 
 def _format(value: Value) -> str:
@@ -65,7 +85,7 @@ def _format(value: Value) -> str:
     return "_".join(text.split())
 
 
-def _group_fields(struct: Any, read: Any, table: Table) -> dict[str, _Group]:
+def _group_fields(struct: Any, read: Any, table: Table) -> list[_Group]:
     """The compared fields of a struct of the model that are read of a report and are in no column, by the field of
     the struct that holds them."""
     columns = {column.name for column in table.own}
@@ -75,7 +95,7 @@ def _group_fields(struct: Any, read: Any, table: Table) -> dict[str, _Group]:
             parent, _, name = field.path.rpartition(".")
             if columns.isdisjoint((parent or name, name, f"{parent}_{name}")) and name in _list_read(read, parent):
                 groups.setdefault(parent, []).append(field)
-    return {parent: _Group(fields) for parent, fields in groups.items()}
+    return [_Group(parent, fields) for parent, fields in groups.items()]
 
 
 def _list_read(read: Any, parent: str) -> frozenset[str]:
@@ -87,3 +107,4 @@ def _list_read(read: Any, parent: str) -> frozenset[str]:
 
 
 _GPU, _NETDEV = _group_fields(Gpu, GpuFields, GPU), _group_fields(Netdev, NetdevFields, NETDEV)
+_TEXTS = Recent()  # nodes of a kind are mostly set up alike

@@ -45,19 +45,23 @@ _NEXT = re.compile(rb"[ \t\r\n]*,?[ \t\r\n]*")
 
 
 class Recent:
-    """Texts by place, the newest first."""
+    """Texts, or values that cannot be hashed, by place, the newest first."""
 
     def __init__(self) -> None:
-        self._seen: dict[object, list[tuple[bytes, Any]]] = {}
+        self._seen: dict[object, list[tuple[object, Any]]] = {}
 
-    def find(self, place: object, text: bytes) -> Any:
-        """What was made of equal bytes; None: nothing."""
-        for known, part in self._seen.get(place, ()):
+    def find(self, place: object, text: object) -> Any:
+        """What was made of equal bytes or values; None: nothing."""
+        seen = self._seen.get(place, ())
+        for known, part in seen:
+            if known is text:  # what was cut out: others would be compared with it up to their first difference
+                return part
+        for known, part in seen:
             if known == text:
                 return part
         return None
 
-    def add(self, place: object, text: bytes, part: Any) -> None:
+    def add(self, place: object, text: object, part: Any) -> None:
         """Remember."""
         row = self._seen.setdefault(place, [])
         row.insert(0, (text, part))

@@ -23,13 +23,20 @@ class ComparedColumns:
     def __init__(self, table: Table) -> None:
         names = [column.name for column in table.own]
         self._compared = itemgetter(*(names.index(name) for name in COMPARED[table.name]))
+        self._known: dict[tuple[Row, ...], int] = {}  # most nodes of a kind are alike in these
 
     def digest(self, rows: Sequence[Row]) -> int:
         """64 bits with a sign; 0: there are no rows."""
         if not rows:
             return 0
-        digest = blake2b(_encode(list(map(self._compared, rows))), digest_size=8).digest()
-        return int.from_bytes(digest, "big", signed=True)
+        compared = tuple(map(self._compared, rows))
+        digest = self._known.get(compared)
+        if digest is None:
+            if len(self._known) >= _MOST_ALIKE:
+                self._known.clear()
+            data = blake2b(_encode(compared), digest_size=8).digest()
+            digest = self._known[compared] = int.from_bytes(data, "big", signed=True)
+        return digest
 
 
 _NUMBERS = array("I", range(1024))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -12,14 +13,15 @@ import pytest
 
 from agent.cli.job import JobOptions, answer_job
 from agent.job import catalogue
-from agent.job.catalogue import ROLES, FailureRow, find_patterns, load_codes, load_rows
+from agent.job.catalogue import FOLDER, OTHERS, ROLES, FailureRow, find_patterns, load_codes, load_patterns
 from agent.job.evidence import Evidence
 from agent.job.log_reader import LogReader
 from agent.model.job_answer import FAULT_KINDS
+from agent.toml_file import parse_toml
 from bench.job_logs import CASES, Job
 from bench.jobs import score
 
-ROWS = load_rows()
+ROWS = tuple(pattern.row for pattern in load_patterns())
 
 
 def matching(line: str) -> set[str]:
@@ -61,10 +63,23 @@ def test_rows_are_well_formed() -> None:
         assert names <= known, row.id
 
 
+def test_rows_are_cut_out_of_their_files_as_the_library_reads_these() -> None:
+    """Their words are read without it, and each of them when a line has one."""
+    texts = {name: (Path(FOLDER) / name).read_text() for name in sorted(os.listdir(FOLDER)) if name not in OTHERS}
+    files = [parse_toml(text, dict[str, list[FailureRow]]) for text in texts.values()]
+    rows = [row for file in files for row in file["row"]]
+
+    assert rows == list(ROWS)
+    assert [row.words for row in rows] == [pattern.words for pattern in load_patterns()]
+
+
 @pytest.mark.parametrize("word", ["", "~", "12", "NET_"])
 def test_a_word_that_finds_no_line_is_refused(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the table is loaded, with the row's name."""
-    row = msgspec.structs.replace(ROWS[0], id="odd", words=[word])
+    fields = {"pattern": "odd", "role": "note", "summary": "odd"}
+    row = f'\nid = "odd"\nwords = ["{word}"]\nfires = []\nsilent = []\n' + "".join(
+        f'{name} = "{text}"\n' for name, text in fields.items()
+    )
     monkeypatch.setattr(catalogue, "load_patterns", lambda: (catalogue.Pattern(row),))
     with pytest.raises(ValueError, match="row odd"):
         catalogue.load_words.__wrapped__()
@@ -174,7 +189,7 @@ def test_every_row_of_the_reference_is_here() -> None:
 
 def test_the_names_of_rows_exist() -> None:
     """Each."""
-    known = {row.id for row in load_rows()}
+    known = {row.id for row in ROWS}
     assert {name for names in REFERENCE.values() for name in names.split()} <= known
 
 

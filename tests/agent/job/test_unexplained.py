@@ -159,7 +159,7 @@ def test_a_scan_and_a_job_know_the_same_parts(name: str) -> None:
 
 def test_a_row_of_each_role_gives_a_cause() -> None:
     """A row that no reader is for is not dropped, whatever its role."""
-    base = next(row for row in catalogue.load_rows() if row.id == "hint")
+    base = next(pattern.row for pattern in catalogue.load_patterns() if pattern.row.id == "hint")
     for role in catalogue.ROLES:
         evidence = Evidence()
         evidence.names.append("log")

@@ -116,10 +116,20 @@ def test_a_port_is_capable_of_what_its_own_register_says() -> None:
     assert (32.0, 16.0) == (gpu.current_link_speed_gt_s, gpu.max_link_speed_gt_s)
 
 
+def test_no_register_is_taken_of_a_recording_of_a_sleeping_device() -> None:
+    """What its files hold may be of a moment when it was awake."""
+    host = PciHost().function(GPU, GPU_FILES | {"config": express(), "power/runtime_status": "suspended\n"})
+
+    gpu = functions(host)["0000:16:00.0"]
+
+    assert (True, None, None) == (gpu.asleep, gpu.current_link_width, gpu.config_bytes)
+
+
 @pytest.mark.parametrize("power", [{"power/runtime_status": "suspended\n"}, {"power_state": "D3cold\n"}])
 def test_a_sleeping_device_is_asked_nothing_that_can_reach_it(power: dict[str, str]) -> None:
     """The power state is the first question about a device, and after it only the kernel's memory is read."""
-    host = PciHost().function(GPU, GPU_FILES | {"config": express(), "power/runtime_status": "active\n"} | power)
+    files = GPU_FILES | {"config": express(), "power/runtime_status": "active\n"} | power
+    host = PciHost(live=True).function(GPU, files)
 
     gpu = functions(host)["0000:16:00.0"]
 
@@ -138,7 +148,6 @@ def test_a_sleeping_device_is_asked_nothing_that_can_reach_it(power: dict[str, s
         "physfn",
         "resource",
         "revision",
-        "sriov_numvfs",
         "sriov_totalvfs",
         "subsystem_device",
         "subsystem_vendor",

@@ -83,6 +83,57 @@ def test_the_command_and_its_processes_killed_together(tmp_path: Path, real_comm
     fleet.finish()
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_workers_end_where_the_command_is_killed(known: bool, tmp_path: Path, real_commands: None) -> None:
+    reports = [report(f"gpu{number}") for number in range(NODES)]
+    if known:
+        take(tmp_path / "d", *reports)
+    command = [sys.executable, "-m", "fabricscope", "fleet", "ingest", "-", "--dataset", str(tmp_path / "d")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    running = subprocess.Popen([*command, "--jobs", "2", "--quiet"], stdin=subprocess.PIPE, env=environment)
+    assert running.stdin is not None
+    running.stdin.write(b"".join(report + b"\n" for report in reports))
+    running.stdin.flush()  # and no end: it waits for more
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    _wait_until(lambda: len(children.read_text().split()) >= 2)
+    workers = children.read_text().split()
+    running.kill()
+    running.wait()
+    running.stdin.close()
+
+    _wait_until(lambda: not any(map(_is_running, workers)))
+
+
+def test_a_copy_is_made_of_a_process_without_threads_alone(real_commands: None) -> None:
+    code = """
+import threading, pyarrow.parquet
+from agent.fleet.ingest.worker_pool import _is_without_threads as ask
+first = ask()
+end = threading.Event()
+threading.Thread(target=end.wait).start()
+print(first, ask())
+end.set()
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=True, text=True)
+    assert "True False\n" == ran.stdout
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + _SLACK_SECONDS
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def _is_running(process: str) -> bool:
+    """A zombie has ended; whoever adopts it may be slow."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class _Fleet:
     """A dataset, the sweep that is being taken into it, and what it may say meanwhile."""
 
