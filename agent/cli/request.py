@@ -13,7 +13,7 @@ import msgspec
 
 from agent.cli.errors import CliError, ErrorTranslation, print_warning, printable
 from agent.cli.output import DEBUG
-from agent.cli.stdin import STDIN, copy_stdin
+from agent.cli.stdin import STDIN, copy_stdin, notice_pipe
 from agent.config import Configuration, ConfigurationError, load_configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
 from agent.model.profile import BadProfile, Profile
@@ -21,6 +21,7 @@ from agent.model.report import Report
 from agent.reports import ReportError, is_report, read_report
 from agent.rules.catalogue import names
 from probes.catalogue import probes
+from probes.host.interface import JobLog
 from probes.sources.open_source import BadSource, open_source
 from probes.time_limit import TimeIsUp, TimeLimit
 from probes.topology_files.preparsed import FactsSource
@@ -33,6 +34,10 @@ LOOKED_INTO = 200  # files of a folder that is no source
 UNREAD_SHOWN = 8  # lines on stderr about saved files that are not read
 TIME_LIMIT = 30.0  # seconds of a run, besides the wait between two samples
 EXTRAS_SECONDS = 20.0  # time for a capture's extras, after its probes
+
+
+class OfJob(CliError):
+    """The source is what `fabricscope job` reads."""
 
 
 class HistoryOptions(msgspec.Struct, frozen=True):
@@ -56,6 +61,7 @@ class ReportRequest(msgspec.Struct, frozen=True):
     quiet: bool = False
     earlier: HistoryOptions = HistoryOptions()
     profile: str = "auto"
+    explain_job: Callable[[str, str], None] | None = None  # prints what `job` answers about a path, by its name
 
     @property
     def time_limit(self) -> float:
@@ -92,6 +98,10 @@ class ReportRequest(msgspec.Struct, frozen=True):
             ))  # fmt: skip
         except BadSource as error:
             raise CliError(str(error), error.hint) from error
+        except OfJob:
+            if self.source and self.explain_job is not None:
+                self.explain_job(self.source, self.source)
+            raise
         if DEBUG.get():
             for run in report.probes:
                 ended = f"{run.name:12} {run.status:9} {run.duration_seconds:7.3f} s  {run.reason or ''}"
@@ -106,7 +116,10 @@ class ReportRequest(msgspec.Struct, frozen=True):
             with self._limit_opening(time.monotonic()):
                 path = copy_stdin(folder)
             try:
-                report, recording = msgspec.structs.replace(self, source=path).make_report(record)
+                explain = self.explain_job
+                named = explain and (lambda place, _: explain(place, "stdin"))
+                request = msgspec.structs.replace(self, source=path, explain_job=named)
+                report, recording = request.make_report(record)
             except CliError as error:
                 hint = error.hint and error.hint.replace(f"--switches {path}", "--switches FILE").replace(path, STDIN)
                 raise CliError(str(error).replace(path, "stdin"), hint) from error
@@ -132,7 +145,8 @@ class ReportRequest(msgspec.Struct, frozen=True):
                     f"of {part.replace('NVIDIA ', 'GPU ')}: `{list_commands(part)}`" for part in error.parts
                 )
                 raise CliError(str(error), f"save what shows them, and scan it: {shown}") from error
-            raise CliError(str(error), error.hint) from error
+            kind = OfJob if isinstance(error, JobLog) else CliError
+            raise kind(str(error), error.hint) from error
 
     def _evaluate(self, report_file: str, configuration: Configuration, record: bool) -> Report:
         """A finished report, judged again. Raises CliError."""
@@ -141,8 +155,10 @@ class ReportRequest(msgspec.Struct, frozen=True):
         self._check_earlier(live=False, record=False)
         if self.earlier.state_dir is not None:
             print_warning("--state-dir is ignored with a finished report")
-        with ErrorTranslation(ReportError, BadProfile):
-            return evaluate_report(read_report(report_file), configuration, self.profile)
+        with ErrorTranslation(ReportError), notice_pipe(report_file):
+            report = read_report(report_file)
+        with ErrorTranslation(BadProfile), notice_pipe(self.profile):
+            return evaluate_report(report, configuration, self.profile)
 
     def _scan(self, host: Host | FactsSource, plan: ScanPlan) -> tuple[Report, Recording | None]:
         """Raises BadSource."""
@@ -197,13 +213,13 @@ class ReportRequest(msgspec.Struct, frozen=True):
         """The configuration of --config. Raises CliError."""
         if not self.config:
             return Configuration()
-        with ErrorTranslation(ConfigurationError):
+        with ErrorTranslation(ConfigurationError), notice_pipe(self.config):
             return load_configuration(self.config, names(), print_warning)
 
 
 def load_report(path: str) -> Report:
     """A finished report, as it is. Raises CliError."""
-    with ErrorTranslation(ReportError):
+    with ErrorTranslation(ReportError), notice_pipe(path):
         return read_report(path)
 
 
@@ -212,7 +228,7 @@ def load_profile(name: str) -> Profile | None:
     from agent.model.node import Platform
     from agent.platforms.profiles import choose_profile
 
-    with ErrorTranslation(BadProfile):
+    with ErrorTranslation(BadProfile), notice_pipe(name):
         return choose_profile(name, Platform()).profile
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +17,7 @@ from agent.cli.request import ReportRequest, build_request
 from agent.model.report import Report
 from agent.reports import ReportError, encode_line, encode_report
 from agent.version import VERSION
+from probes.sources.open_source import OF_DEMO
 
 if TYPE_CHECKING:
     from probes.host.recording import Recording
@@ -79,6 +82,8 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
         raise CliError(f"--{choice.detail} needs the format text, not {form}")
     if target.redact and target.place is None:
         raise CliError("--redact needs --capture: it redacts the capture, not the report")
+    if form == "text" and output is None and target.place is None:
+        request = msgspec.structs.replace(request, explain_job=partial(_explain_job, choice.no_color))
     report, recording = request.make_report(record=target.place is not None)
     if target.place is not None:
         print_written(_write_capture(recording, target, report))
@@ -97,9 +102,21 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
         show(lambda width: render_page(report, width, detail, program), output, choice.no_color)
 
 
+def _explain_job(no_color: bool, path: str, name: str) -> None:
+    """Print what `job` answers, if it has an answer, above the error that names the log of a job as one."""
+    from agent.cli.job import JobOptions, answer_job
+    from agent.outputs.text.job import render_job
+
+    with contextlib.suppress(CliError):
+        answer = answer_job([path], JobOptions([], quiet=True))
+        show(lambda width: [tuple((text.replace(path, name), style) for text, style in line)
+                            for line in render_job(answer, width)], None, no_color)  # fmt: skip
+        sys.stdout.flush()
+
+
 def run_demo(choice: OutputChoice) -> None:
     """Run `demo`: scan the recorded machine of this package."""
-    print("A recorded machine, not this host: 8 GPUs, 8 InfiniBand rails, and one fault.", file=sys.stderr)
+    print(f"{OF_DEMO}: 8 GPUs, 8 InfiniBand rails, and one fault.", file=sys.stderr)
     run_scan(ReportRequest(source=DEMO, quiet=True), choice, CaptureTarget(None, False))
 
 

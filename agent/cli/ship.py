@@ -54,7 +54,7 @@ def ship(
     """
     options = dict(locals())
     options["spool"] = spool or (os.path.join(state_dir, "spool") if state_dir else None)
-    raise typer.Exit(_run_ship(reports or [REPORT], _merge_options(options, config), quiet))
+    raise typer.Exit(_run_ship(reports or [], _merge_options(options, config), quiet))
 
 
 def _merge_options(options: Mapping[str, Any], config: str | None) -> ShipSettings:
@@ -108,9 +108,11 @@ def _run_ship(reports: list[str], options: ShipSettings, quiet: bool) -> int:
         problem = str(error)
     try:
         with ErrorTranslation(NoSpool, hint="choose an empty folder, or one that ship made, with --spool"):
-            result = run_ship(reports, target, spool, until, RetryPolicy(), print_warning)
+            result = run_ship(reports or [REPORT], target, spool, until, RetryPolicy(), print_warning)
     except OSError as error:
         raise CliError(f"{error.filename or place}: {error.strerror}; choose another spool with --spool") from error
+    if not reports and not os.path.exists(REPORT) and (result.accepted or result.waiting):
+        result = result._replace(bad=[])  # no scan has left one here; what waits was to be sent
     return _report_result(result, problem, target.label if target else "", spool, quiet)
 
 
@@ -120,10 +122,12 @@ def _report_result(result: RunResult, problem: str | None, label: str, spool: Sp
     why = f": {result.reason}" if result.reason else ""
     dropped = sum(result.dropped.values())
     if dropped:
+        limits = f"--spool-limit {spool.limit_bytes}, --spool-count {spool.limit_count}"
+        bound = "the disk is full" if spool.is_disk_full else limits
         kinds = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in result.dropped.items() if count)
         print_warning(
             f"dropped {_count_reports(dropped)} ({kinds}), {result.dropped_ever} since {result.since}: "
-            f"no room in {spool.path} (--spool-limit {spool.limit_bytes}, --spool-count {spool.limit_count})"
+            f"no room in {spool.path} ({bound})"
             f"{'' if result.waiting else why}"
         )
     if result.left:

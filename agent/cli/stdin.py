@@ -1,21 +1,44 @@
-"""What comes by stdin: "-" in place of a file."""
+"""What comes by a pipe: "-" in place of a file, and one that is named as a file and has no writer yet."""
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, cast
 
-from agent.cli.errors import CliError, ErrorTranslation
+from agent.cli.errors import CliError, ErrorTranslation, print_warning
 from probes.time_limit import TimeIsUp, TimeLimit
 
 if TYPE_CHECKING:
     import io
 
 STDIN = "-"
+NOTICE_SECONDS = 2.0  # without a word
 _LIMIT_BYTES = 2 << 30  # what is larger is a file already
 _CHUNK_BYTES = 1 << 20
+
+
+@contextmanager
+def notice_pipe(path: str | None) -> Iterator[None]:
+    """Within it a line on stderr, if a file that is read is a pipe and the run waits for it."""
+    is_pipe = False
+    with suppress(OSError, ValueError):
+        is_pipe = path is not None and stat.S_ISFIFO(os.stat(path).st_mode)
+    if not is_pipe:
+        yield
+        return
+    from threading import Timer  # lazy: files are the rule
+
+    timer = Timer(NOTICE_SECONDS, print_warning, (f"{path}: waiting for what is written to this pipe",))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def copy_stdin(folder: str) -> str:

@@ -58,13 +58,14 @@ def describe_location(location: Location | None) -> list[str]:
 def format_duration(seconds: float) -> str:
     """A duration for people, in one unit.
 
-    >>> format_duration(90), format_duration(200), format_duration(9000), format_duration(400_000)
-    ('90 s', '3 min', '2.5 h', '4.6 days')
+    >>> format_duration(90), format_duration(200), format_duration(9000), format_duration(400_000), format_duration(1e9)
+    ('90 s', '3 min', '2.5 h', '4.6 days', '11574 days')
     """
     for unit, size, limit in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800)):
         if seconds < limit:
             return f"{round(seconds / size, 0 if unit != 'h' else 1):g} {unit}"
-    return f"{round(seconds / 86_400, 1):g} days"
+    days = seconds / 86_400
+    return f"{round(days, 1):g} days" if days < 100 else f"{days:.0f} days"
 
 
 _IDENTIFIER = re.compile(  # of the first word

@@ -26,6 +26,9 @@ class ProfileChoice(msgspec.Struct, frozen=True):
     declared: str | None = None  # the operator's choice, for the report
 
 
+_OF_PIPES: dict[str, Profile] = {}  # `<(ssh HOST cat FILE)` is read once: it is checked before a run, and used after it
+
+
 def choose_profile(requested: str, platform: Platform) -> ProfileChoice:
     """Choose `auto` (the recognized platform's, if any), `none`, a name, or a file. Raises BadProfile."""
     if requested == NONE:
@@ -130,7 +133,11 @@ def _load_file(path: str) -> Profile:
     if not os.path.exists(path):
         known = ", ".join(list_profiles())
         raise BadProfile(f"--profile {path}: no such file, and no built-in profile; these are {known}")
-    return _read(path)
+    if os.path.isfile(path):
+        return _read(path)
+    if path not in _OF_PIPES:
+        _OF_PIPES[path] = _read(path)
+    return _OF_PIPES[path]
 
 
 def _read(path: str) -> Profile:

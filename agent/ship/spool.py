@@ -69,6 +69,7 @@ class Spool:
         self.limit_count = limit_count
         self.journal = Journal(path, warn)
         self._warn = warn
+        self.is_disk_full = False  # which bounded this run before the limits did
 
     @contextlib.contextmanager
     def lock(self, until: float) -> Iterator[bool]:
@@ -108,6 +109,7 @@ class Spool:
             except OSError as error:
                 if error.errno not in FULL:
                     raise
+                self.is_disk_full = True
             victims = [item for item in self._list_all()[:1] if item < entry]  # the disk is full: one by one
             if not victims or not drop:
                 break

@@ -66,6 +66,10 @@ class BadSource(Exception):
         self.parts = parts
 
 
+class JobLog(BadSource):
+    """The source is what `fabricscope job` reads: a job's log, what a program printed, measured bandwidths."""
+
+
 # one number has two names; drivers mean this one
 _NAMES = dict(errno.errorcode) | {errno.EOPNOTSUPP: "EOPNOTSUPP"}
 

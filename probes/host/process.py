@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import stat
 import time
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _PF_EXITING = 0x4  # include/linux/sched.h
 _STAT_FIELDS = 20  # up to the start time
+_ANSWER_SECONDS, _ANSWER_BYTES = 2.0, 4096
 _CLOCK_STEP_SECONDS = 0.1  # /proc counts in hundredths
 STATES = {"D": "uninterruptible sleep", "R": "running", "S": "sleeping", "T": "stopped", "Z": "ended", "t": "traced"}
 
@@ -138,17 +140,39 @@ def describe_process(pid: int) -> str | None:
     Live facts, and of other people's processes: none of it enters a report. Its command line is not read: that waits
     for the memory of a process that may be stuck.
     """
-    import psutil  # only where something hangs
-
-    try:
-        process = psutil.Process(pid)
-        seconds = time.time() - process.create_time()
-        user = process.username()
-    except (psutil.Error, OSError, ValueError):
+    owner = _ask_owner(pid)
+    if owner is None:
         return None
+    user, seconds = owner
     name = _first_line(f"/proc/{pid}/comm") or "unnamed"
     printable = "".join(character if character.isprintable() else "?" for character in name)
     return f"{printable} of {user}, {condition(pid)}, running for {format_age(seconds)}"
+
+
+def _ask_owner(pid: int) -> tuple[str, float] | None:
+    """The user of a process and its age in seconds; None where it is gone, or where nothing answers in time.
+
+    In a process of its own: psutil reads /proc/stat when it is imported, and that file can hang.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            import psutil
+
+            process = psutil.Process(pid)
+            os.write(writer, f"{time.time() - process.create_time()} {process.username()}".encode())
+        finally:  # whatever it is: nothing of the parent's may run here
+            os._exit(0)
+    os.close(writer)
+    try:
+        answer = os.read(reader, _ANSWER_BYTES) if select.select([reader], [], [], _ANSWER_SECONDS)[0] else b""
+    finally:
+        os.close(reader)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0 if answer else os.WNOHANG)
+    seconds, _, user = answer.decode().partition(" ")
+    return (user, float(seconds)) if user else None
 
 
 def format_age(seconds: float) -> str:

@@ -64,6 +64,8 @@ from probes.sources.pieces import IN_PARTS, LOG, NAMED_LOGS, OutputPiece, Unused
 from probes.text import decode_saved
 from probes.tool_reports.unread import FEWEST
 
+REPORT = b'"fabricscope.report/'
+_SCHEMA_BYTES = 4096  # of a report, in which its schema stands
 PASTED_CHARACTERS = 2 << 20  # a longer text is one output
 _SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
 
@@ -179,7 +181,7 @@ class SavedOutputs:
         self._texts: set[str] = set()  # files that were looked through for outputs
         self._left, self._unsplit = _SPLIT_CHARACTERS, 0
         for name in names if self._is_copied else ():
-            if name not in taken and not is_of_device(name):
+            if name not in taken and not is_of_device(name) and not self.is_report(name):
                 self._look_into(name)
         self._drop_unnamed()
         if self._unsplit:
@@ -412,6 +414,8 @@ class SavedOutputs:
         return describe_command(argv) if argv else None
 
     def _why_unknown(self, name: str) -> str:
+        if self.is_report(name):
+            return "is a finished report of fabricscope"
         start, _ = self._start(name)
         if not start.strip():
             return "is empty" if name in self._paths else "is not known"
@@ -472,6 +476,13 @@ class SavedOutputs:
     def list_names(self) -> list[str]:
         """The files that are looked into."""
         return list(self._paths)
+
+    def is_report(self, name: str) -> bool:
+        """Whether a file is a finished report, whose sentences are no outputs."""
+        try:
+            return name in self._paths and REPORT in self._files.read(self._paths[name], _SCHEMA_BYTES)
+        except ReadError:
+            return False
 
     def look_at(self, name: str) -> str:
         """The begin of a file."""

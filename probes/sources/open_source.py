@@ -7,9 +7,18 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from probes.host.commands import IB_FABRIC_SAVED, IB_LINKS, IB_NODES, SOS_FOLDER, SWITCH_PORTS, SYSFS_SAVED
+from probes.host.commands import (
+    IB_FABRIC_SAVED,
+    IB_LINKS,
+    IB_NODES,
+    OWN_REPORT,
+    SOS_FOLDER,
+    STATED,
+    SWITCH_PORTS,
+    SYSFS_SAVED,
+)
 from probes.host.files import Files, is_directory, is_file, list_top_files
-from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, ReadError
+from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, JobLog, ReadError
 from probes.text import ParseError, lazy_pattern
 
 if TYPE_CHECKING:
@@ -21,10 +30,10 @@ __all__ = ["BadSource", "open_source"]
 OF_A_FABRIC = "describes a whole InfiniBand fabric, not a single node; `fabricscope fleet topology` reads it"
 OF_A_SWITCH = "holds outputs of a switch, not of a host, and no fault of its ports"
 OF_A_SWITCH_UNJUDGED = "holds outputs of a switch, not of a host; no check judges"
+OF_DEMO = "A recorded machine, not this host"  # above the screen of `demo`
 _FOLDERS_LOOKED_INTO = 64
 _HOSTS_SHOWN = 4
 _OF_WHOLE_FABRIC = "vendid=0x"  # above each node of ibnetdiscover, and in no part that someone pastes for one link
-_REPORT = '"fabricscope.report/'
 _PAGE = lazy_pattern(r"\s{0,64}<!doctype html>[^\0]{0,4096}?<title>[^<]{0,1024}fabricscope</title>", re.IGNORECASE)
 _MEASURED = lazy_pattern(r"^[# \t]{0,8}(?:#bytes +#iterations|size +count +(?:type|\(B\)))[^\n]{0,200}", re.MULTILINE)
 _OF_PROGRAM = lazy_pattern(  # of Python
@@ -124,14 +133,20 @@ def _recognize(path: str, store: Files) -> Host:
     if host is None:
         names = store.listdir("/")
         inner = store.below(f"/{names[0]}") if len(names) == 1 else None
-        host = _host(path, inner) if inner is not None else None
+        if inner is not None:
+            host = _host(path, inner)
+            place, store = os.path.join(path, names[0]), inner
+        else:
+            place = path
         if host is None:
-            _refuse_several(path if inner is None else os.path.join(path, names[0]), store if inner is None else inner)
+            _refuse_several(place, store)
     if host is None:
         from probes.sources.dump import SavedOutputs
         from probes.sources.given import is_log_of_job
 
         outputs = SavedOutputs(store)
+        if reports := [name for name in outputs.list_names() if outputs.is_report(name)]:
+            raise _is_of_reports(path, place, store, reports)
         if any(is_log_of_job(outputs.look_at(name)) for name in outputs.list_names()):
             raise _is_of_job(path)
         raise BadSource(f"{path}: is not recognized: it holds no source", SOURCES)
@@ -144,9 +159,17 @@ def _quote(path: str) -> str:
     return quote(path)
 
 
-def _is_of_job(path: str) -> BadSource:
-    command = f"fabricscope job {_quote(path)}"
-    return BadSource(f"{path}: is the log of a job, not evidence of a host", f"`{command}` reads it")
+def _is_of_job(path: str, kind: str = "the log of a job, not evidence of a host") -> JobLog:
+    return JobLog(f"{path}: is {kind}", f"`fabricscope job {_quote(path)}` reads it")
+
+
+def _is_of_reports(path: str, folder: str, store: Files, names: list[str]) -> BadSource:
+    from probes.host.folder import FolderFiles
+
+    count = f"{len(names)} finished reports" if len(names) > 1 else "a finished report"
+    one = _quote(os.path.join(folder, names[0]) if isinstance(store, FolderFiles) else names[0])
+    hint = f"`fabricscope scan {one}` shows one; `fabricscope fleet ingest` takes a folder of them"
+    return BadSource(f"{path}: holds {count}, and a source is one host", hint)
 
 
 def _host(path: str, store: Files) -> Host | None:
@@ -294,18 +317,20 @@ def _single_output(path: str) -> Host | FactsSource:
         except ReadError as why:
             raise BadSource(f"{path}: cannot be read: {why}") from None
         outputs = SavedOutputs(MemoryFiles({name: content}))
+    if OF_DEMO in decode_saved(content[:LOOK_CHARACTERS]) and {OWN_REPORT, STATED}.issuperset(outputs.commands):
+        raise BadSource(f"{path}: shows the machine of `fabricscope demo`, which is no host")
     if _is_of_a_switch(outputs):
         raise _is_without_fault(path, outputs)
     if _is_of_a_fabric(outputs):
         start = unwrap(decode_saved(content[:LOOK_CHARACTERS]), holds_output)
         if fabric_format(start):
             raise BadSource(f"{path}: {OF_A_FABRIC}")
-        if _REPORT in start:
+        if outputs.is_report(name):
             raise BadSource(f"{path}: is a finished report of fabricscope", "--report takes one")
         if is_log_of_job(start):
             raise _is_of_job(path)
         if _MEASURED.search(start):
-            raise BadSource(f"{path}: is a table of measured bandwidths", f"`fabricscope job {_quote(path)}` reads it")
+            raise _is_of_job(path, "a table of measured bandwidths")
         if hosts := find_hosts(start):
             is_before = f"{hosts[0]}: " in start
             cut = f"sed -n 's/^{hosts[0]}: //p' {_quote(path)} > {hosts[0]}.txt"
@@ -316,10 +341,7 @@ def _single_output(path: str) -> Host | FactsSource:
                 f"scan what one of them printed: {how}",
             )
         if _OF_PROGRAM.search(start):
-            raise BadSource(
-                f"{path}: is what a program printed when it failed, not evidence of a host",
-                f"`fabricscope job {_quote(path)}` reads it",
-            )
+            raise _is_of_job(path, "what a program printed when it failed, not evidence of a host")
         unusable = outputs.find_unusable()
         if command := find_silent_command(start):
             raise BadSource(

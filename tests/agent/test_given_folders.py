@@ -16,6 +16,7 @@ import pytest
 from agent import reports
 from agent.cli.errors import CliError
 from agent.cli.fleet.cluster import read_bounded
+from agent.cli.fleet.news import _read_state
 from agent.cli.main import run
 from agent.fleet.dataset import BadDataset
 from agent.fleet.ingest.locked_dataset import open_dataset
@@ -67,6 +68,13 @@ def _pull(path: str) -> None:
         raise OSError(printed.getvalue())
 
 
+def _news(path: str) -> None:
+    with pytest.raises(CliError) as error:
+        _read_state(path)
+    if "damaged" not in str(error.value):  # it was read
+        raise error.value
+
+
 USES: dict[str, Callable[[str], object]] = {
     "scan --state-dir": _state,
     "ship --spool": _spool,
@@ -87,6 +95,7 @@ FILES: dict[str, Callable[[str], object]] = {
     "fleet lossless --switches": lambda path: read_collection([path]),
     "job PATH": lambda path: list_files([path]),
     "fleet cables --plan": read_bounded,
+    "fleet news --state": _news,
 }
 
 

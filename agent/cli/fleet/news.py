@@ -3,6 +3,7 @@ parts that fail again and again."""
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -111,8 +112,12 @@ def _read_state(path: str) -> NewsState | None:
     import msgspec
 
     from agent.fleet.episodes.finding_changes import STATE_FORMAT, NewsState
+    from probes.planted import PathUse, follow_links
 
     try:
+        place = follow_links(path, PathUse.REPLACE)
+        if os.path.exists(place) and not (os.path.isfile(place) or os.path.isdir(place)):
+            raise CliError(f"{path}: is there, and is no file")
         with open(path, "rb") as file:
             data = file.read(_STATE_LIMIT)
         state = msgspec.json.decode(data, type=NewsState)
@@ -121,7 +126,7 @@ def _read_state(path: str) -> NewsState | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CliError(f"{path}: {error.strerror}") from error
+        raise CliError(f"{error.filename or path}: {error.strerror}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CliError(f"{path}: not a state of fleet news, or damaged: {error}", "remove it to begin again") from error
     return state

@@ -43,7 +43,7 @@ _ORDER = ("hang", "fact", "consequence", "cause")  # the later are drawn over th
 _STYLES = ("palette.css", "page.css", "print.css")
 _EXTRA = (
     ".lines{margin:4px 0 0;padding:0;list-style:none} .lines li{margin:0 0 3px;overflow-wrap:anywhere}"
-    "pre{font:13px/1.45 ui-monospace,monospace;overflow-x:auto}" + _TIMES_STYLE + "\n"
+    "pre{font:clamp(9px,1.42vw,13px)/1.45 ui-monospace,monospace;overflow-x:auto}" + _TIMES_STYLE + "\n"
 )
 _TONES = {"well": "ok", "failed": "error", "hung": "error", "killed": "error", "cut": "warning", "unknown": "warning"}
 _MOST_RANKS, _MOST_ROWS, _MOST_FINDINGS = 512, 64, 4

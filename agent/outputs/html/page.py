@@ -24,7 +24,7 @@ from agent.outputs.text.not_checked import list_fragment_rows
 from agent.outputs.verdict import count_checks, describe_verdict, verdict_title
 
 STYLES = ("palette.css", "picture.css", "page.css", "print.css")
-MIN_SCALE = 0.72  # the page shrinks the picture to this scale before it scrolls
+MIN_SCALE = 0.69  # the page shrinks the picture to this scale before it scrolls
 
 
 def render_html(report: Report) -> str:

@@ -11,7 +11,7 @@ WIDTH = 110  # columns
 _STYLE = (
     ":root{color-scheme:light dark}"
     "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}"
-    "pre{font:13px/1.45 ui-monospace,monospace;overflow-x:auto}"
+    "pre{font:clamp(9px,1.42vw,13px)/1.45 ui-monospace,monospace;overflow-x:auto}"  # its columns on 640 px and more
     ".head{font-weight:600}.error{color:light-dark(#a3201d,#ff8f88)}"
     ".warning{color:light-dark(#7a5200,#f0c060)}.dim{opacity:.7}.bold{font-weight:600}"
 )

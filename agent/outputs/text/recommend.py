@@ -66,11 +66,12 @@ def _placement_lines(answer: Recommendation, width: int) -> Iterator[Line]:
         yield make_heading(
             "Ranks (local rank = index with CUDA_DEVICE_ORDER=PCI_BUS_ID)" if answer.placement else "Nodes"
         )
-    for place in answer.placement:
-        rails = ", ".join(place.rails) or "no rail of its own"
+    named = [", ".join(place.rails) or "no rail of its own" for place in answer.placement]
+    gpu_width, rail_width = (max(map(len, names), default=0) for names in ([p.gpu for p in answer.placement], named))
+    for place, rails in zip(answer.placement, named, strict=True):
         cpus = f"  CPUs {place.cpus}" if place.cpus else ""
         numa = "?" if place.numa_node is None else place.numa_node
-        yield make_line(f"  {place.local_rank:3}  {place.gpu}  {rails}  NUMA {numa}{cpus}")
+        yield make_line(f"  {place.local_rank:3}  {place.gpu:{gpu_width}}  {rails:{rail_width}}  NUMA {numa}{cpus}")
     for text in answer.node_order:
         yield from wrap_paragraph(text, width, indent="    ")
 

@@ -38,9 +38,12 @@ def test_an_interrupted_run_says_so(tmp_path: Path) -> None:
     command += ["--profile", str(source), "--output", str(tmp_path / "out")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
     writer = _opened(source, process)
+    assert process.stderr is not None
+    notice = process.stderr.readline()  # after some seconds without a word
     output = _interrupt(process)
     os.close(writer)
 
+    assert f"warning: {source}: waiting for what is written to this pipe\n" == notice
     assert (130, "error: interrupted\n") == (process.returncode, output)
     assert not (tmp_path / "out").exists()
 
@@ -63,6 +66,20 @@ def _opened(source: Path, process: subprocess.Popen[str]) -> int:
             assert process.poll() is None, process.communicate()
             time.sleep(0.1)
     raise AssertionError("the program did not open its profile")
+
+
+def test_a_profile_of_a_pipe_is_read_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`<(ssh HOST cat FILE)`: it is checked before the run, and used after it."""
+    write_capture("cpu-only-2s", None, tmp_path / "host")
+    reading, writing = os.pipe()
+    os.write(writing, b'name = "own"\n')
+    os.close(writing)
+    try:
+        code = run(["scan", str(tmp_path / "host"), "--format", "json", "--profile", f"/dev/fd/{reading}"])
+    finally:
+        os.close(reading)
+    assert 0 == code
+    assert "own" == json.loads(capsys.readouterr().out)["platform"]["profile"]
 
 
 # Which process holds the lock of a probe: told on stderr when a run is refused by it, and in no report.

@@ -62,7 +62,11 @@ def test_check_exits_as_the_contract_says(
 
 @pytest.mark.parametrize(
     ("observed_at", "words"),
-    [("2020-01-01T00:00:00Z", "old, more than 60 s"), ("2999-01-01T00:00:00Z", "from now: a clock is, or was, wrong")],
+    [
+        ("2020-01-01T00:00:00Z", "old, more than 60 s"),
+        ("2999-01-01T00:00:00Z", "of 2999-01-01T00:00:00Z: a clock is, or was, wrong"),
+        ("1970-01-01T00:01:40Z", "of 1970-01-01T00:01:40Z: a clock is, or was, wrong"),
+    ],
 )
 def test_a_report_of_another_time_is_stale(
     observed_at: str, words: str, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

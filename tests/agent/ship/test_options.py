@@ -209,6 +209,17 @@ def test_all_handed_over_is_0(place: Path, capsys: pytest.CaptureFixture[str]) -
     assert ("", "") == capsys.readouterr()
 
 
+def test_what_waits_needs_no_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no scan has left the default one; with nothing to send at all it is missed."""
+    assert 1 == run(["ship", "--to", "none"])
+    (place / "report.json").unlink()
+    capsys.readouterr()
+    assert 0 == run(["ship", "--to", "drop"])
+    assert ("", f"handed over 1 report to {place}/drop\n") == capsys.readouterr()[::-1]
+    assert 2 == run(["ship", "--to", "drop"])
+    assert f"error: {place}/report.json: No such file or directory\n" == capsys.readouterr().err
+
+
 def test_some_that_wait_is_1(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line that says how many, where, and why."""
     assert 1 == run(["ship", "--to", "none"])

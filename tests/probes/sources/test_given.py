@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from agent.cli.main import run
 from agent.diagnose import FILES_SHOWN
 from probes.sources.given import end_pasted_line, find_early_end
+from tests.conftest import ROOT
 from tests.machines import scan_files, scan_text
 from tests.probes.switches.outputs import CONFIG, FEC
 
@@ -91,13 +93,60 @@ def test_a_cut_list_of_any_tool_is_partial(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["nccl.log", "."])
 def test_the_log_of_a_job_is_named_as_one(place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the command that reads it."""
+    """With the command that reads it, and with its answer where a person reads it."""
     (tmp_path / "nccl.log").write_text(NCCL)
     source = str(tmp_path / place) if place != "." else str(tmp_path)
     assert 2 == run(["scan", "--source", source])
-    error = capsys.readouterr().err
+    output, error = capsys.readouterr()
     assert f"error: {source}: is the log of a job, not evidence of a host\n" in error
     assert f"hint: `fabricscope job {source}` reads it\n" in error
+    assert 0 == run(["job", source])
+    assert capsys.readouterr().out == output
+    assert 2 == run(["scan", "--source", source, "--format", "json"])
+    assert "" == capsys.readouterr().out
+
+
+def test_the_log_of_a_job_by_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its answer names stdin, not the copy of it."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(NCCL.encode())))
+    assert 2 == run(["scan", "-"])
+    output, error = capsys.readouterr()
+    assert error.startswith("error: stdin: is the log of a job")
+    assert "1 file read" in output
+    assert "/stdin" not in output
+
+
+@pytest.mark.usefixtures("real_commands")
+def test_the_machine_of_the_demo_is_no_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Our own page, and a pasted screen; beside another output it is left as it was."""
+    assert 2 == run(["scan", str(ROOT / "README.md")])
+    assert "shows the machine of `fabricscope demo`, which is no host" in capsys.readouterr().err
+    assert 0 == run(["demo"])
+    screen = "".join(reversed(capsys.readouterr()))
+    (tmp_path / "paste.txt").write_text(screen)
+    assert 2 == run(["scan", str(tmp_path / "paste.txt")])
+    (tmp_path / "paste.txt").write_text(f"{screen}\n$ nvidia-smi -L\nNo devices were found\n")
+    assert 0 == run(["scan", str(tmp_path / "paste.txt")])
+
+
+REPORT = '{"schema":"fabricscope.report/1","findings":[{"summary":"slower than the rails: 100 of 400 Gb/s"}]}\n'
+
+
+@pytest.mark.parametrize("folder", ["", "landing"])
+def test_finished_reports_are_no_outputs(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What they state of their hosts is no fault of one; beside outputs they are left out."""
+    (tmp_path / folder).mkdir(exist_ok=True)
+    for name in ("n1.json", "n2.json"):
+        (tmp_path / folder / name).write_text(REPORT)
+    assert 2 == run(["scan", str(tmp_path)])
+    error = capsys.readouterr().err
+    assert f"error: {tmp_path}: holds 2 finished reports, and a source is one host\n" in error
+    assert f"`fabricscope scan {tmp_path / folder / 'n1.json'}` shows one" in error
+
+    (tmp_path / "more").mkdir()
+    report = scan_files(tmp_path / "more", **{"n1.json": REPORT, "nvidia-smi_-L.txt": "No devices were found\n"})
+    (file,) = [file for file in report.source.files or () if file.name == "n1.json"]
+    assert (None, "is a finished report of fabricscope") == (file.read_as, file.reason)
 
 
 @pytest.mark.parametrize("name", ["config_db.json", "fec.txt", "rows.jsonl", "."])

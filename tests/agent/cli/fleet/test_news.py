@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import threading
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
@@ -178,6 +179,7 @@ def test_repeat(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["news", "--since", "soon"], "'soon': not a time"),
         (["news", "--since-last", "--state", "{here}/bad"], "not a state of fleet news, or damaged"),
         (["news", "--since-last", "--state", "{here}"], "Is a directory"),
+        (["news", "--since-last", "--state", "{here}/pipe"], "is there, and is no file"),
         (["news", "--since", "1h", "--silences", "{here}/none"], "No such file"),
         (["news", "--since", "1h", "--silences", "{here}/bad"], "bad: "),
         (["news", "--since", "1h", "--silences", "{here}/list"], "a bracket is not closed"),
@@ -188,6 +190,7 @@ def test_asked_the_wrong_way(
     arguments: list[str], said: str, dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "bad").write_text("{")
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "list").write_text('[[silence]]\nrule = "a"\nreason = "r"\nnode = "n[1"\n')
 
     assert 2 == run(["fleet", *(word.format(here=tmp_path) for word in arguments)])
