@@ -9,19 +9,7 @@ import msgspec
 
 from agent.assemble.driver_gpus import DriverGpus
 from agent.assemble.facts import build_row, sort_key
-from agent.model.gpu import (
-    C2c,
-    Fabric,
-    Gpu,
-    GpuHealth,
-    GpuLink,
-    GpuPcie,
-    Mig,
-    NvSwitch,
-    Partition,
-    Remote,
-    XgmiPorts,
-)
+from agent.model.gpu import C2c, Fabric, Gpu, GpuHealth, GpuLink, GpuPcie, Mig, NvSwitch, Partition, Remote, XgmiPorts
 from agent.model.pci import PciFunction
 from agent.platforms.devices import ACCELERATOR_MAKERS, find_device, is_accelerator, is_nvswitch
 from probes.gpu import facts as driver_gpu

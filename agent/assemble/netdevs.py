@@ -72,7 +72,7 @@ def add_ethernet(rows: Sequence[Netdev], facts: ProbeFacts) -> list[Netdev]:
     for row in rows:
         ethernet, socket = by_name.get(row.label), sockets.get(row.label)
         pause, modes = (ethernet.pause, ethernet.modes) if ethernet else (None, None)
-        said = socket or (none if row.pci else None)
+        outcome = socket or (none if row.pci else None)
         fec_counters = ethernet.fec.counters if ethernet and ethernet.fec else {}
         changes = {name: getattr(carriers.get(row.label), name, None) for name in CARRIER_COUNTERS}
         # an interface without hardware (bridge, bond) has no counters of a wire
@@ -92,8 +92,8 @@ def add_ethernet(rows: Sequence[Netdev], facts: ProbeFacts) -> list[Netdev]:
                 pause=build_row(Pause, pause) if pause else None,
                 fec=_fec(ethernet) if ethernet else None,
                 module=_module(socket.module) if socket and socket.module else None,
-                module_reason=said.reason if said else None,
-                module_reason_code=said.reason_code if said else None,
+                module_reason=outcome.reason if outcome else None,
+                module_reason_code=outcome.reason_code if outcome else None,
                 counters=dict(sorted(counters.items())),
             )
         )

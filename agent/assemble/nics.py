@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from agent.assemble.facts import ProbeFacts, card_address, sort_key
+from agent.assemble.facts import ProbeFacts, build_row, card_address, sort_key
 from agent.assemble.rdma import build_ports, is_name_of_virtual_function, merge_rdma_devices
 from agent.model.nic import Nic, Port
 from agent.model.pci import PciFunction
@@ -91,7 +91,9 @@ def _nic_of_function(row: PciFunction, device: RdmaDevice | None, facts: Network
     limited = device.limited if device else None
     if limited is None and is_nvlink_management(row.subsystem_vendor, row.subsystem_device, row.name):
         limited = "a management function of the NVLink switches"
-    return Nic(
+    return build_row(
+        Nic,
+        device or RdmaDevice(""),
         id=row.id,
         label=device.name if device else netdevs[0].name if netdevs else row.id,
         pci=row.id,
@@ -99,10 +101,6 @@ def _nic_of_function(row: PciFunction, device: RdmaDevice | None, facts: Network
         numa_node=row.numa_node,
         driver=row.driver or (netdevs[0].driver if netdevs else row.driver),
         firmware=(device.firmware if device else None) or next((n.firmware for n in netdevs if n.firmware), None),
-        board_id=device.board_id if device else None,
-        node_type=device.node_type if device else None,
-        node_guid=device.node_guid if device else None,
-        system_image_guid=device.system_image_guid if device else None,
         model=kind.name if kind else row.name,
         bond=bond,
         virtual_functions=row.virtual_functions,
@@ -118,20 +116,15 @@ def _nic_of_device(device: RdmaDevice, functions: Mapping[str, PciFunction]) -> 
     shared = device.address in functions
     names = [name for port in device.ports for name in port.netdevs]
     is_named = bool(names) and all(map(is_name_of_virtual_function, names))
-    return Nic(
+    return build_row(
+        Nic,
+        device,
         id=device.name if shared or not device.address else device.address,
         label=device.name,
         pci=device.address if shared else None,
         virtual_function=shared or is_virtual_hca(device.hca_type) or is_named,
         rdma_device=device.name,
-        firmware=device.firmware,
-        board_id=device.board_id,
-        node_type=device.node_type,
-        node_guid=device.node_guid,
-        system_image_guid=device.system_image_guid,
         model=hca_model(device.hca_type),
-        software=device.software,
-        limited=device.limited,
         ports=build_ports(device, ()),
     )
 

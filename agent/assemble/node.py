@@ -146,20 +146,10 @@ def _services(facts: ServiceFacts | None) -> list[Service]:
 
 # Parameters of the NVIDIA driver that affect links; RegistryDwords holds those without a name of their own.
 PARAMETERS = (
-    "EnableStreamMemOPs",
-    "EnablePCIERelaxedOrderingMode",
-    "GrdmaPciTopoCheckOverride",
-    "CoherentGPUMemoryMode",
-    "NvLinkDisable",
-    "EnablePCIeGen3",
-    "EnableGpuFirmware",
-    "ImexChannelCount",
-    "CreateImexChannel0",
-    "RegistryDwords",
-    "RegistryDwordsPerDevice",
-    "ExcludedGpus",
-    "GpuBlacklist",
-)
+    "EnableStreamMemOPs", "EnablePCIERelaxedOrderingMode", "GrdmaPciTopoCheckOverride", "CoherentGPUMemoryMode",
+    "NvLinkDisable", "EnablePCIeGen3", "EnableGpuFirmware", "ImexChannelCount", "CreateImexChannel0", "RegistryDwords",
+    "RegistryDwordsPerDevice", "ExcludedGpus", "GpuBlacklist",
+)  # fmt: skip
 VALUE_CHARACTERS = 512
 
 

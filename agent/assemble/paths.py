@@ -67,7 +67,7 @@ class DriverMatrix:
                 kind = _OLD_KINDS.get(cell.kind, cell.kind)
                 self.pairs.setdefault(frozenset((ids[cell.a], ids[cell.b])), []).append((source, kind))
 
-    def said(self, a: str, b: str) -> Sequence[tuple[str, str]]:
+    def kinds_of(self, a: str, b: str) -> Sequence[tuple[str, str]]:
         """(source, kind) of a pair in every source, NVML first."""
         return self.pairs.get(frozenset((a, b)), ())
 
@@ -164,7 +164,7 @@ def build_paths(finder: PathFinder, gpus: Sequence[Gpu], nics: Sequence[Nic], ma
         raise TooManyDevices(f"{len(gpus)} GPUs and {len(path_nics)} NICs are more than one host can have")
     pairs: list[tuple[Gpu, Gpu | Nic]] = [(a, b) for place, a in enumerate(gpus) for b in gpus[place + 1 :]]
     pairs += [(a, b) for a in gpus for b in path_nics]
-    return [_path(finder, a, b, matrix.said(a.id, b.id)) for a, b in pairs]
+    return [_path(finder, a, b, matrix.kinds_of(a.id, b.id)) for a, b in pairs]
 
 
 def select_path_nics(nics: Sequence[Nic]) -> list[Nic]:

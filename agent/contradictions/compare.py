@@ -13,18 +13,10 @@ _PROMPT = "host name in the prompt"
 _DEVICES = "RDMA devices"
 _LISTS_ALL = ("nvidia-smi topo -m", "ibstat", "ibstatus", "ibv_devinfo -v", "rdma link", "ibdev2netdev")
 # What two machines of one make have alike: it can set outputs apart, and ties none together
-_COMMON = frozenset(
-    {
-        *("part", "vendor of", "device at", "model of", "address of", "interface of", "link layer of", "LID of"),
-        *(
-            "maker of the accelerators",
-            "number of GPUs that the driver lists",
-            "kernel",
-            "NVIDIA driver",
-            "firmware of",
-        ),
-    }
-)
+_COMMON = frozenset({
+    "part", "vendor of", "device at", "model of", "address of", "interface of", "link layer of", "LID of",
+    "maker of the accelerators", "number of GPUs that the driver lists", "kernel", "NVIDIA driver", "firmware of",
+})  # fmt: skip
 
 
 class StatedOutput(NamedTuple):

@@ -8,7 +8,7 @@ SEVERITIES = ("info", "warning", "error", "critical")  # rising
 VERDICTS = ("critical", "error", "warning", "unknown", "ok", "nothing_to_check")  # worst first
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class Evidence(msgspec.Struct, frozen=True):
     """One observation and the file, command or call with which a person can repeat it."""
 
     what: str

@@ -206,12 +206,8 @@ _BROADCOM = _ids(
     "1609 16c1 16cb 16d3 16dc 16e1 16e5 16ed 1750 1751 1752 1760 1761 1762 1763 1800 1801 1802 1803 1804 "
     "1805 1806 1807 1808 1809 1819 d800 d802 d804"
 )
-_INTEL = frozenset(
-    {"1591", "1592", "1593", "1599", "159a", "159b", "24f0", "24f1"}
-)  # E810 (ice); Omni-Path (hfi1) [drv]
-_HUAWEI_RDMA = frozenset(
-    {"a222", "a223", "a224", "a225", "a226", "a227", "a228", "a22f"}
-)  # hns3 with RoCE, and its VF [drv]
+_INTEL = _ids("1591 1592 1593 1599 159a 159b 24f0 24f1")  # E810 (ice); Omni-Path (hfi1) [drv]
+_HUAWEI_RDMA = _ids("a222 a223 a224 a225 a226 a227 a228 a22f")  # hns3 with RoCE, and its VF [drv]
 _CAPABLE: dict[str, frozenset[str] | None] = {  # None: every network function of that vendor
     "0x15b3": None,
     "0x14e4": _BROADCOM,

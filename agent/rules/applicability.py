@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import TypeVar
 
-from agent.model.reasons import NO_EARLIER_RUN, Reason
+from agent.model.reasons import NO_EARLIER_RUN
 from agent.rules.context import RuleContext
-from agent.rules.rule import NotApplicable, Result, Unknown
+from agent.rules.rule import NODE, Result
 
+S = TypeVar("S")
 HABANA, AMAZON = "Intel Habana", "Amazon"  # makers of Gaudi cards and of Neuron devices, as GPU rows name them
+
+
+def behind(
+    gate: Callable[[RuleContext], Result | None],
+) -> Callable[[Callable[[RuleContext], Iterable[S | Result]]], Callable[[RuleContext], Iterator[S | Result]]]:
+    """What a function lists; where the gate is shut, its answer alone."""
+
+    def guard(listing: Callable[[RuleContext], Iterable[S | Result]]) -> Callable[[RuleContext], Iterator[S | Result]]:
+        @wraps(listing)
+        def list_if_open(context: RuleContext) -> Iterator[S | Result]:
+            shut = gate(context)
+            yield from listing(context) if shut is None else (shut,)
+
+        return list_if_open
+
+    return guard
 
 
 def always(context: RuleContext) -> Result | None:
@@ -31,23 +50,21 @@ def has_nics(context: RuleContext) -> Result | None:
     """Shut where there is certainly no NIC that supports RDMA."""
     if context.topology.nics or context.why_bus_unread is not None:
         return None
-    return NotApplicable("node", Reason("no-such-device", detail="no NIC that supports RDMA"))
+    return NODE.not_applicable("no-such-device", detail="no NIC that supports RDMA")
 
 
 def has_gpus(context: RuleContext) -> Result | None:
     """Shut where there is certainly no GPU."""
-    return (
-        NotApplicable("node", Reason("no-such-device", detail="no GPU"))
-        if not context.topology.gpus and context.why_bus_unread is None
-        else None
-    )
+    if context.topology.gpus or context.why_bus_unread is not None:
+        return None
+    return NODE.not_applicable("no-such-device", detail="no GPU")
 
 
 def has_amd_gpus(context: RuleContext) -> Result | None:
     """Shut where there is certainly no GPU of AMD."""
     if _has_maker(context, "AMD") or context.why_bus_unread is not None:
         return None
-    return NotApplicable("node", Reason("no-such-device", detail="no GPU of AMD"))
+    return NODE.not_applicable("no-such-device", detail="no GPU of AMD")
 
 
 def lists_no_gpu(context: RuleContext) -> bool:
@@ -88,7 +105,7 @@ def _where_seen(sees: Callable[[RuleContext], bool], nothing: str) -> Callable[[
         if sees(context):
             return None
         why = context.why_bus_unread
-        return Unknown("node", why) if why else NotApplicable("node", Reason("no-such-device", detail=nothing))
+        return NODE.unknown(why) if why else NODE.not_applicable("no-such-device", detail=nothing)
 
     return gate
 
@@ -128,12 +145,8 @@ def has_gpudirect(context: RuleContext) -> Result | None:
     if context.why_bus_unread is not None:
         return None
     if not context.topology.gpus:
-        return NotApplicable("node", Reason("no-such-device", detail="no GPU"))
-    return (
-        None
-        if context.topology.nics
-        else NotApplicable("node", Reason("no-such-device", detail="no NIC that supports RDMA"))
-    )
+        return NODE.not_applicable("no-such-device", detail="no GPU")
+    return None if context.topology.nics else NODE.not_applicable("no-such-device", detail="no NIC that supports RDMA")
 
 
 def has_amd_rails(context: RuleContext) -> Result | None:
@@ -150,18 +163,14 @@ def has_peers(context: RuleContext) -> Result | None:
         or context.why_bus_unread is not None
     ):
         return None
-    return NotApplicable("node", Reason("nothing-to-compare", detail="no two parts of a kind"))
+    return NODE.not_applicable("nothing-to-compare", detail="no two parts of a kind")
 
 
 def has_profile(context: RuleContext) -> Result | None:
     """Shut without a profile to compare with."""
-    return (
-        None
-        if context.profile
-        else NotApplicable(
-            "node", Reason("no-profile", detail="no profile: none is recognized, and --profile names none")
-        )
-    )
+    if context.profile:
+        return None
+    return NODE.not_applicable("no-profile", detail="no profile: none is recognized, and --profile names none")
 
 
 def has_roce_counters(context: RuleContext) -> Result | None:
@@ -198,7 +207,7 @@ def _has_link_history(context: RuleContext) -> Result | None:
 def has_device_counters(context: RuleContext) -> Result | None:
     """Shut without GPUs and NICs, and without an earlier sample of their counters."""
     if not context.topology.gpus and not context.topology.nics and context.why_bus_unread is None:
-        return NotApplicable("node", Reason("no-such-device", detail="no GPU and no NIC"))
+        return NODE.not_applicable("no-such-device", detail="no GPU and no NIC")
     return has_window(context)
 
 
@@ -211,20 +220,18 @@ def has_pcie_counters(context: RuleContext) -> Result | None:
 def has_window(context: RuleContext) -> Result | None:
     """Shut where there is no earlier sample: the value of a counter alone is no evidence."""
     why = context.why_not_counted
-    return Unknown("node", why) if why else None
+    return NODE.unknown(why) if why else None
 
 
 def has_inventory(context: RuleContext) -> Result | None:
     """Shut where no earlier run left an inventory."""
     if context.history is None:
-        return Unknown("node", Reason("no-baseline", why=NO_EARLIER_RUN))
+        return NODE.unknown("no-baseline", why=NO_EARLIER_RUN)
     if context.history.reason:
-        return Unknown("node", Reason("no-baseline", why=context.history.reason))
-    return (
-        None
-        if context.history.inventory
-        else NotApplicable("node", Reason("other-kind", detail="the inventory of the last run is empty"))
-    )
+        return NODE.unknown("no-baseline", why=context.history.reason)
+    if context.history.inventory:
+        return None
+    return NODE.not_applicable("other-kind", detail="the inventory of the last run is empty")
 
 
 def _has_maker(context: RuleContext, maker: str) -> bool:
@@ -240,4 +247,4 @@ def _has_link_layer(context: RuleContext, link_layer: str, nothing: str) -> Resu
     ports = [port for nic in context.topology.nics for port in nic.ports]
     if any(port.link_layer in (link_layer, None) for port in ports):
         return None
-    return NotApplicable("node", Reason("no-such-device", detail=nothing))
+    return NODE.not_applicable("no-such-device", detail=nothing)

@@ -17,7 +17,7 @@ from agent.rules.host.inventory_matching import build_inventory, match_devices
 from agent.rules.nccl.hcas import read_hca_filter
 from agent.rules.nccl.settings import effective_settings
 from agent.rules.node_wide import merge_failures
-from agent.rules.rule import Fail, NotApplicable, Result, Unknown
+from agent.rules.rule import Fail, NamedSubject, Result
 from agent.rules.wording import find_majority
 
 _NAMED_BY_PLACE = r"(?a)((?:(?:P\d{1,6})?p\d{1,4})?s\d{1,4})f(\d{1,2})(?:np\d{1,3})?\Z"  # of a slot, and of a port, too
@@ -137,7 +137,7 @@ def quote_tools(context: RuleContext, nic: Nic, port: Port) -> Iterator[Evidence
     """What tools state of a port that has no link because nothing is plugged in."""
     for event in context.events:
         if event.code == UNPLUGGED and event.subject in (nic.rdma_device or nic.label, *port.netdevs):
-            yield Evidence(what="a tool", value=event.text, source=event.source)
+            yield Evidence("a tool", event.text, event.source)
 
 
 def why_still_booting(context: RuleContext) -> Reason | None:
@@ -171,28 +171,22 @@ def unused_port_result(cage: CageState, sockets: Sequence[CageState], state: str
     """Why a port that is not active is no fault; None where it is meant to be. `sockets`: those of its role."""
     if cage.plugged or cage.alone:
         return None
+    about = NamedSubject(cage.subject, cage.nic.label, frozenset())
     active = [other for other in sockets if other.active]
     if cage.unused and active and _is_half(unused := [other for other in sockets if other.unused], sockets):
-        return NotApplicable(
-            cage.subject,
-            Reason(
-                "not-configured", detail=f"switched off or left out, as {len(unused)} of {len(sockets)} of its role"
-            ),
+        return about.not_applicable(
+            "not-configured", detail=f"switched off or left out, as {len(unused)} of {len(sockets)} of its role"
         )
     same = [o for o in active if o.position == cage.position and (cage.nic.role == "rail" or o.board == cage.board)]
     if not same and not are_all_rails_down(sockets):
         if active:
-            return NotApplicable(
-                cage.subject, Reason("not-configured", detail="not cabled, like every port in its position")
-            )
-        return Unknown(
-            cage.subject,
-            Reason("undecided", detail=f"{state}, as every port of its role: not cabled, or the fabric is down"),
+            return about.not_applicable("not-configured", detail="not cabled, like every port in its position")
+        return about.unknown(
+            "undecided", detail=f"{state}, as every port of its role: not cabled, or the fabric is down"
         )
     if _card_is_complete(cage, sockets):
-        return NotApplicable(
-            cage.subject,
-            Reason("not-configured", detail="not cabled: its card has as many active ports as cards like it"),
+        return about.not_applicable(
+            "not-configured", detail="not cabled: its card has as many active ports as cards like it"
         )
     return None
 

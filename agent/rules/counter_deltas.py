@@ -83,10 +83,7 @@ def delta(context: RuleContext, counters: Counters, names: Iterable[str]) -> Cou
     moves = {name: context.counter_delta(counters.subject, name, counters.now) for name in there}
     gaps = [context.why_no_delta(counters.subject, name) for name, move in moves.items() if move is None]
     parts = {name: move for name, move in moves.items() if move}
-    rows = tuple(
-        Evidence(what=name, value=format_move(context, move), source=counters.source(name))
-        for name, move in parts.items()
-    )
+    rows = tuple(Evidence(name, format_move(context, move), counters.source(name)) for name, move in parts.items())
     return CounterDelta({}, (), early) if early else CounterDelta(parts, rows, gaps[0] if gaps else None)
 
 

@@ -213,19 +213,30 @@ def pci_source(context: RuleContext, pci: str, attribute: str) -> str:
     return f"lspci -vvv -s {pci}"
 
 
+def ask_nvidia_smi(options: str, gpu: Gpu) -> str:
+    """The command, for this GPU alone where its number is known."""
+    return f"nvidia-smi {options}" + (f" -i {gpu.index}" if gpu.index is not None else "")
+
+
+def quote_acs(context: RuleContext, port: PciFunction) -> Evidence:
+    """What of ACS is on at a port."""
+    control = " ".join(port.acs.control) if port.acs else ""
+    return Evidence(f"ACS control of {port.id}", control, pci_source(context, port.id, "config"))
+
+
 def quote_iommu(context: RuleContext, functions: Sequence[PciFunction]) -> Iterator[Evidence]:
     """The IOMMU group of each and its type. Without sysfs the groups are lspci's, and the type is the default that the
     kernel's log states."""
     is_read = context.why_probe_failed("pci_sysfs") is None
     if functions and not is_read:
-        yield Evidence(what="default type of IOMMU groups", value=functions[0].iommu_type or "", source="dmesg")
+        yield Evidence("default type of IOMMU groups", functions[0].iommu_type or "", "dmesg")
     for function in functions:
         group, label = function.iommu_group, device_label(context, function.id)
         if is_read:
             source = f"/sys/kernel/iommu_groups/{group}/type"
-            yield Evidence(what=f"IOMMU group {group} of {label}", value=function.iommu_type or "", source=source)
+            yield Evidence(f"IOMMU group {group} of {label}", function.iommu_type or "", source)
         else:
-            yield Evidence(what=f"IOMMU group of {label}", value=str(group), source=f"lspci -vvv -s {function.id}")
+            yield Evidence(f"IOMMU group of {label}", str(group), f"lspci -vvv -s {function.id}")
 
 
 def list_log_words(events: Iterable[Event]) -> tuple[tuple[str, str], ...]:
@@ -237,14 +248,14 @@ def list_log_words(events: Iterable[Event]) -> tuple[tuple[str, str], ...]:
 
 def quote_log(event: Event, log: str = "kernel log") -> Evidence:
     """A line of a log with its date."""
-    return Evidence(what=f"{log}, {event.at or event.logged or 'no date'}", value=event.text, source=event.source)
+    return Evidence(f"{log}, {event.at or event.logged or 'no date'}", event.text, event.source)
 
 
 def quote_with_reason(event: Event) -> Iterator[Evidence]:
     """A line of the kernel log, after the line before it in which the driver states why."""
     if before := event.detail.get("before"):
-        yield Evidence(what="kernel log, the line before", value=before, source=event.source)
-    yield Evidence(what="kernel log", value=event.text, source=event.source)
+        yield Evidence("kernel log, the line before", before, event.source)
+    yield Evidence("kernel log", event.text, event.source)
 
 
 def find_unlisted(context: RuleContext, kinds: Sequence[str], codes: Collection[str | None]) -> list[str]:
@@ -258,7 +269,7 @@ def find_unlisted(context: RuleContext, kinds: Sequence[str], codes: Collection[
 def kernel_log_evidence(context: RuleContext, pci: str) -> tuple[Evidence, ...]:
     """The last two lines that the kernel log has of a device."""
     events = [event for event in context.events if event.subject in (pci, f"pci:{pci}")]
-    return tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in events[-2:])
+    return tuple(Evidence("kernel log", event.text, event.source) for event in events[-2:])
 
 
 _START_CAUSES = frozenset({

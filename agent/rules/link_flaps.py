@@ -115,7 +115,7 @@ def _judge_count(context: RuleContext, downs: LinkDowns, limits: FlapLimits, imp
     over = _exceeded_limit(context, count.total, earlier, limits)
     if over is None:
         return place.passes()
-    before = tuple(Evidence(what="an earlier run saw it go down", value=at, source="state directory") for at in earlier)
+    before = tuple(Evidence("an earlier run saw it go down", at, "state directory") for at in earlier)
     also = f", and {count_of(len(earlier), 'times')} that earlier runs saw" if earlier else ""
     return place.fail(
         f"went down {count_of(count.total, 'times')} in {format_window(context)}{also}; limit {over}",
@@ -133,7 +133,7 @@ def _judge_noted(context: RuleContext, downs: LinkDowns, limits: FlapLimits, imp
     return downs.place.fail(
         f"went down {len(noted)} times since the last full scan; limit {limit:g} in 12 h",
         impact,
-        evidence=(Evidence(what="times it went down, noted at", value=noted[-1], source="counters of the port"),),
+        evidence=(Evidence("times it went down, noted at", noted[-1], "counters of the port"),),
         severity=downs.place.severity("error"),
     )
 
@@ -268,9 +268,9 @@ def _log_evidence(context: RuleContext, function: str | None) -> tuple[Evidence,
     rows = [event for event in context.events if event.kind in ("link_down", "link_up") and event.subject == function]
     return tuple(
         Evidence(
-            what=f"kernel log, {event.count} times, last {event.at or event.logged or 'without a date'}",
-            value=event.text,
-            source=event.source,
+            f"kernel log, {event.count} times, last {event.at or event.logged or 'without a date'}",
+            event.text,
+            event.source,
         )
         for event in rows[:4]
     )
@@ -292,10 +292,8 @@ def _exceeded_limit(context: RuleContext, count: int, earlier: Sequence[str], li
 
 def _earlier_downs(context: RuleContext, downs: LinkDowns) -> list[str]:
     """When earlier runs saw it go down: the twelve hours before the end of the window, without the window itself."""
-    start, seconds = (
-        parse_time(context.window.since if context.window else None),
-        context.window.seconds if context.window else None,
-    )
+    start = parse_time(context.window.since if context.window else None)
+    seconds = context.window.seconds if context.window else None
     if context.history is None or start is None or seconds is None:
         return []
     try:

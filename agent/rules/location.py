@@ -218,12 +218,7 @@ def _locate_interface(context: RuleContext, device: str) -> Location | None:
 
 def _describe_function(context: RuleContext, function: PciFunction) -> Location:
     form, slot = function_form_factor(context, function), _find_slot(context, function)
-    return Location(
-        part=_describe_part(form, "PCI device", slot, None),
-        form_factor=form,
-        slot=slot,
-        pci=function.id,
-    )
+    return Location(part=_describe_part(form, "PCI device", slot, None), form_factor=form, slot=slot, pci=function.id)
 
 
 def _describe_part(form: str | None, noun: str, slot: str | None, module: int | None) -> str:

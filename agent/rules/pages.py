@@ -4,7 +4,7 @@
     severity: warning
     module: counters
     needs: rdma
-    references: ib-symbol-errors
+    references: ib-symbol-errors, ib-link-recovery
     limit.per_hour: 10 | symbol errors an hour of one port: a warning
     ---
     # The title, one sentence.
@@ -29,8 +29,8 @@ _GENERIC = {  # what stands for a sentence of the finding, where a page is read 
     "RESET_GPU": "\n   `nvidia-smi -r -i GPU_INDEX`",
 }
 _PHRASES = r"\s(EVIDENCE|HOLDERS|RESET_GPU)\b"
-_REQUIRED = frozenset({"severity", "module", "references"})
-_KEYS = _REQUIRED | {"essential", "needs", "absorbs", "fields"}
+_REQUIRED = frozenset({"severity", "module"})
+_KEYS = _REQUIRED | {"references", "essential", "needs", "absorbs", "fields"}
 
 
 class BadPage(Exception):
@@ -51,7 +51,7 @@ class Declaration(msgspec.Struct, frozen=True):
     name: str
     severity: str
     module: str  # of the family's package, which holds the check
-    references: tuple[str, ...]  # ids in the rule references: "PCIE-001"
+    references: tuple[str, ...]  # ids in the rule references: "PCIE-001"; the rule's name where the page has none
     needs: tuple[str, ...] = ()  # subjects without whose facts nothing can be decided; "pci|gpu": either
     absorbs: tuple[str, ...] = ()  # rules whose finding on the same place is a consequence of this one
     essential: bool = False  # the verdict is unknown where this rule is
@@ -120,7 +120,7 @@ def parse_head(name: str, head: str, path: str) -> Declaration:
         name,
         fields["severity"],
         fields["module"],
-        _split(fields["references"]),
+        _split(fields.get("references", name)),
         _split(fields.get("needs")),
         _split(fields.get("absorbs")),
         "essential" in fields,

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-# None: no rule any more, what it read is a field of the report. A name with a dot is a threshold's
-RENAMED: Mapping[str, str | None] = {
+RENAMED: Mapping[str, str] = {  # a name with a dot is a threshold's
     "roce-module-fault": "port-module-fault",
     "pcie-mps-uneven": "pcie-mps-mismatch",
     "roce-rt-pause-received": "roce-rt-congested",
@@ -21,22 +20,13 @@ RENAMED: Mapping[str, str | None] = {
     "ib-link-integrity.events": "ib-symbol-errors.integrity_events",
     "gpu-siblings-differ": "peer-differs",
     "cxl-sibling-differs": "peer-differs",
-    "pcie-tags-off": None,
-    "pcie-aspm-on": None,
-    "pcie-uplink-oversubscribed": None,
-    "roce-default-mode-v1": None,
-    "ib-vl15-dropped": None,
-    "gdr-nccl-debug-leftover": None,
-    "nvlink-claimed": None,
 }
 # Those whose fault another rule, which had its own before, reports with it
-MERGED: frozenset[str] = frozenset(
-    {
-        *("pcie-mps-uneven", "roce-rt-pause-received", "ib-link-recovery", "ib-rcv-errors", "ib-link-integrity"),
-        *("gpu-siblings-differ", "cxl-sibling-differs"),
-    }
-)
-# Where the report holds what a rule without a name of today read
+MERGED: frozenset[str] = frozenset({
+    "pcie-mps-uneven", "roce-rt-pause-received", "ib-link-recovery", "ib-rcv-errors", "ib-link-integrity",
+    "gpu-siblings-differ", "cxl-sibling-differs",
+})  # fmt: skip
+# What is no rule any more: where the report holds what it read
 FIELDS: Mapping[str, str] = {
     "pcie-tags-off": "topology.pci[].extended_tags, ten_bit_tags",
     "pcie-aspm-on": "topology.pci[].aspm",
@@ -57,11 +47,11 @@ class RenamedRule(msgspec.Struct, frozen=True):
 
 def find_renamed(name: str) -> RenamedRule | None:
     """What became of a rule of that name; None where no rule ever had it, or one has it."""
-    if name not in RENAMED:
-        return None
-    new = RENAMED[name]
-    if new is None:
+    if name in FIELDS:
         return RenamedRule(None, f"{name} is not a rule any more: the report has it as {FIELDS[name]}")
+    new = RENAMED.get(name)
+    if new is None:
+        return None
     if name in MERGED:
         return RenamedRule(new, f"{name} is part of {new} now: what is set for the one is set for the other")
     return RenamedRule(new, f"{name} is called {new} now")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from agent.model.finding import Evidence
+from agent.model.finding import SEVERITIES, Evidence
 from agent.model.reasons import NotApplicableCode, Reason, UnknownCode
 from agent.rules.context import RuleContext
 from agent.rules.pages import Threshold, read_declaration, read_text
@@ -65,6 +65,7 @@ class NotApplicable(msgspec.Struct, frozen=True):
 
 Result = Fail | Pass | Unknown | NotApplicable
 _RESULTS = (Fail, Pass, Unknown, NotApplicable)
+_GRAVEST_FIRST = (Fail, Unknown, Pass, NotApplicable)
 Check = Callable[[RuleContext], Iterator[Result]]
 Merge = Callable[[RuleContext, Iterable[Result]], Iterable[Result]]
 S = TypeVar("S")
@@ -117,7 +118,6 @@ class Subject(msgspec.Struct, frozen=True):
         ids: frozenset[str] | None = None,
         explains_ids: frozenset[str] | None = None,
         explains_parts: bool = True,
-        depends_on: Reason | None = None,
         parts: tuple[Fail, ...] = (),
         field: str = "",
         peers: frozenset[str] = frozenset(),
@@ -138,8 +138,7 @@ class Subject(msgspec.Struct, frozen=True):
             self.ids if ids is None else ids,
             explains_ids,
             explains_parts,
-            depends_on,
-            parts,
+            parts=parts,
             field=field,
             peers=peers,
         )
@@ -244,6 +243,17 @@ def split_subjects(listed: Iterable[S | Result]) -> tuple[list[S], list[Result]]
         else:
             subjects.append(each)
     return subjects, answers
+
+
+def gravest(answers: Iterable[Result]) -> Result:
+    """Of several answers about one subject the one that counts: a fault, else what is unknown, else that it passes; of
+    several of a kind the most severe, and the first."""
+    return min(answers, key=_rank_answer)
+
+
+def _rank_answer(answer: Result) -> tuple[int, int]:
+    severity = answer.severity if isinstance(answer, Fail) else None
+    return _GRAVEST_FIRST.index(type(answer)), -SEVERITIES.index(severity) if severity else 0
 
 
 def declared_rule(name: str, check: Check) -> Rule:

@@ -184,11 +184,7 @@ def _fail_few_nics(context: RuleContext, far: list[tuple[Gpu, Path]]) -> Fail:
 
 
 def _evidence(context: RuleContext, gpu: Gpu, best: Path) -> Evidence:
-    return Evidence(
-        what=f"{gpu.label} to {context.nics[best.b].label}",
-        value=best.pcie_kind or "not known",
-        source="nvidia-smi topo -m",
-    )
+    return Evidence(f"{gpu.label} to {context.nics[best.b].label}", best.pcie_kind or "not known", "nvidia-smi topo -m")
 
 
 @rule("numa-unknown")
@@ -255,7 +251,7 @@ def _fail_numa_unknown(context: RuleContext, lost: list[str]) -> Fail:
         summary=f"the firmware names no NUMA node for {join_labels(labels)}, on a node that has {count}",
         impact=f"Processes and buffers that are not bound can be on the wrong one of {count} NUMA nodes.",
         evidence=tuple(
-            Evidence(what=f"NUMA node of {label}", value="-1", source=pci_source(context, pci, "numa_node"))
+            Evidence(f"NUMA node of {label}", "-1", pci_source(context, pci, "numa_node"))
             for pci, label in zip(lost, labels, strict=True)
         ),
         ids=frozenset(lost),
@@ -279,9 +275,7 @@ def numa_changed(context: RuleContext) -> Iterator[Result]:
             impact="Bindings by number of a NUMA node mean other CPUs and other memory than before.",
             evidence=(
                 Evidence(
-                    what="NUMA nodes with CPUs",
-                    value=f"{len(context.cpu_nodes)}, was {count}",
-                    source="/sys/devices/system/node/has_cpu",
+                    "NUMA nodes with CPUs", f"{len(context.cpu_nodes)}, was {count}", "/sys/devices/system/node/has_cpu"
                 ),
             ),
             severity="info",
@@ -325,9 +319,9 @@ def _fail_numa_changed(context: RuleContext, devices: Mapping[str, Gpu | Nic], c
         impact="Jobs, interrupts and buffers that are bound by number are on the wrong NUMA node for these devices.",
         evidence=tuple(
             Evidence(
-                what=f"NUMA node of {devices[subject].label}",
-                value=f"{devices[subject].numa_node}, was {before}",
-                source=pci_source(context, devices[subject].pci or devices[subject].id, "numa_node"),
+                f"NUMA node of {devices[subject].label}",
+                f"{devices[subject].numa_node}, was {before}",
+                pci_source(context, devices[subject].pci or devices[subject].id, "numa_node"),
             )
             for subject, before in changed[:8]
         ),

@@ -17,7 +17,6 @@ from agent.rules.devices import (
     find_offered,
     kernel_log_evidence,
     list_gpus,
-    report_no_gpu,
 )
 from agent.rules.rule import NODE, Fail, Result, rule
 
@@ -41,8 +40,8 @@ def amd_kfd_missing(context: RuleContext, gpu: Gpu) -> Result:
         summary="on the PCI bus with amdgpu bound, but the compute driver does not offer it",
         impact=f"{usable} of {len(all_of)} GPUs can be used; jobs that ask for all do not start.",
         evidence=(
-            Evidence(what="on the PCI bus", value=gpu.id, source="lspci -d 1002: -nnk"),
-            Evidence(what="in the driver's graph", value=f"{usable} GPUs, not this one", source=f"{KFD}/*/properties"),
+            Evidence("on the PCI bus", gpu.id, "lspci -d 1002: -nnk"),
+            Evidence("in the driver's graph", f"{usable} GPUs, not this one", f"{KFD}/*/properties"),
             *kernel_log_evidence(context, gpu.id),
         ),
     )
@@ -61,18 +60,14 @@ def amd_numa_balancing(context: RuleContext) -> Result:
         summary="automatic NUMA balancing is on",
         impact="The kernel moves pages that GPUs use, and unmaps them meanwhile: RCCL warns of it at each start.",
         remedy="`sysctl kernel.numa_balancing=0`, and the same line in /etc/sysctl.d.",
-        evidence=(Evidence(what="kernel.numa_balancing", value=value, source="/proc/sys/kernel/numa_balancing"),),
+        evidence=(Evidence("kernel.numa_balancing", value, "/proc/sys/kernel/numa_balancing"),),
     )
 
 
-@rule("amd-large-bar")
-def amd_large_bar(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(context)
-    for gpu in context.topology.gpus:
-        yield find_guard(context, gpu) or _judge_bar(context, gpu)
-
-
-def _judge_bar(context: RuleContext, gpu: Gpu) -> Result:
+@rule("amd-large-bar", each=list_gpus)
+def amd_large_bar(context: RuleContext, gpu: Gpu) -> Result:
+    if answer := find_guard(context, gpu):
+        return answer
     about, function = about_gpu(gpu), find_function(context, gpu)
     bar = ((function.bars_bytes if function else None) or {}).get("0")
     if find_device_id(context, gpu) in _WITHOUT_OWN_MEMORY:
@@ -86,12 +81,8 @@ def _judge_bar(context: RuleContext, gpu: Gpu) -> Result:
         impact="Other GPUs and NICs reach only memory behind the BAR: the driver offers no peer access over PCIe.",
         remedy="set Above 4G Decoding and Resizable BAR in the BIOS, power cycle the node, and compare again.",
         evidence=(
-            Evidence(what="BAR 0", value=f"{bar} bytes", source=f"/sys/bus/pci/devices/{gpu.pci}/resource"),
-            Evidence(
-                what="memory",
-                value=f"{gpu.memory_mib} MiB",
-                source=f"/sys/bus/pci/devices/{gpu.pci}/mem_info_vram_total",
-            ),
+            Evidence("BAR 0", f"{bar} bytes", f"/sys/bus/pci/devices/{gpu.pci}/resource"),
+            Evidence("memory", f"{gpu.memory_mib} MiB", f"/sys/bus/pci/devices/{gpu.pci}/mem_info_vram_total"),
         ),
     )
 
@@ -157,11 +148,7 @@ def _fail_peers(missing: list[tuple[Gpu, Gpu]], of: int) -> Fail:
         impact="RCCL copies traffic of these pairs through host memory.",
         remedy="the IOMMU in passthrough mode, ACS off, Resizable BAR on, a kernel with CONFIG_HSA_AMD_P2P.",
         evidence=tuple(
-            Evidence(
-                what=f"{a.label} - {b.label}",
-                value="no link both ways",
-                source=f"{KFD}/*/p2p_links/*/properties, amd-smi topology",
-            )
+            Evidence(f"{a.label} - {b.label}", "no link both ways", f"{KFD}/*/p2p_links/*/properties, amd-smi topology")
             for a, b in missing[:8]
         ),
         confidence="medium",

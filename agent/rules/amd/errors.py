@@ -96,7 +96,7 @@ def _fail_uncorrectable(subject: str, label: str, count: int, lines: list[Event]
 
 
 def _count_evidence(address: str, name: str, value: str) -> tuple[Evidence, ...]:
-    return (Evidence(what=name, value=value, source=f"/sys/bus/pci/devices/{address}/ras/{_BLOCK}_err_count"),)
+    return (Evidence(name, value, f"/sys/bus/pci/devices/{address}/ras/{_BLOCK}_err_count"),)
 
 
 @rule("amd-gpu-reset")

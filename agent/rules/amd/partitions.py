@@ -39,9 +39,7 @@ def _judge_count(context: RuleContext, gpu: Gpu, usual_count: int | None) -> Res
         summary=f"{count_of(partition.count or 0, 'partitions')}; {why}",
         impact="A rank per partition does not start on this GPU, or starts with fewer ranks than planned.",
         remedy="While the GPU is idle set its compute partition again; read the kernel log for the lost partition.",
-        evidence=(
-            Evidence(what=f"partitions of {gpu.label}", value=str(partition.count), source=f"{KFD}/*/properties"),
-        ),
+        evidence=(Evidence(f"partitions of {gpu.label}", str(partition.count), f"{KFD}/*/properties"),),
     )
 
 
@@ -71,9 +69,8 @@ def _fail_mixed(group: list[Gpu], modes: dict[str, str]) -> Fail:
         remedy="While the node is idle set one compute and one memory partition on all GPUs.",
         evidence=tuple(
             Evidence(
-                what=f"partition of {gpu.label}", value=modes[gpu.id],
-                source=f"/sys/bus/pci/devices/{gpu.id}/current_compute_partition",
-            )
+                f"partition of {gpu.label}", modes[gpu.id],
+                f"/sys/bus/pci/devices/{gpu.id}/current_compute_partition")
             for gpu in others[:8]
         ),
         ids=frozenset(gpu.id for gpu in others),

@@ -140,7 +140,7 @@ def _fail_hive(context: RuleContext, gpus: list[Gpu], summary: str, impact: str)
         summary=summary,
         impact=impact,
         evidence=(
-            *(Evidence(what=f"hive of {g.label}", value=g.hive or "", source=f"{KFD}/*/properties") for g in gpus[:8]),
+            *(Evidence(f"hive of {g.label}", g.hive or "", f"{KFD}/*/properties") for g in gpus[:8]),
             *kernel_log_evidence(context, gpus[0].id),
         ),
         ids=frozenset(gpu.id for gpu in gpus),
@@ -273,10 +273,7 @@ def _fail_missing(context: RuleContext, group: _Group, of: int) -> Fail:
         impact=f"Traffic of {'these pairs' if len(pairs) > 1 else 'this pair'} goes over PCIe and host memory; "
         "collectives run at the slowest pair's speed.",
         evidence=(
-            *(
-                Evidence(what=p.label, value=(p.path.kind if p.path else None) or "no path", source=_LINKS)
-                for p in pairs[:8]
-            ),
+            *(Evidence(p.label, (p.path.kind if p.path else None) or "no path", _LINKS) for p in pairs[:8]),
             *kernel_log_evidence(context, gpus[0].id),
         ),
         ids=frozenset(gpu.id for gpu in gpus),
@@ -326,9 +323,7 @@ def _fail_most_slow(pairs: list[_Pair], rate: float, best: float) -> Fail:
     return NODE.fail(
         summary=f"XGMI of {len(pairs)} pairs at down to {rate:g} GB/s; other pairs have {best:g} GB/s",
         impact=f"{best - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
-        evidence=tuple(
-            Evidence(what=f"slow: {pair.label}", value="max_bandwidth", source=_LINKS) for pair in pairs[:8]
-        ),
+        evidence=tuple(Evidence(f"slow: {pair.label}", "max_bandwidth", _LINKS) for pair in pairs[:8]),
         confidence="medium",
         ids=frozenset(gpu.id for pair in pairs for gpu in (pair.a, pair.b)),
     )
@@ -342,10 +337,7 @@ def _fail_slow(context: RuleContext, group: _Group, rate: float, usual_rate: flo
         else f"XGMI at {rate:g} GB/s; other pairs have {usual_rate:g} GB/s",
         impact=f"{usual_rate - rate:g} GB/s less in each direction; collectives run at the slowest pair's speed.",
         evidence=(
-            *(
-                Evidence(what=f"max_bandwidth of {pair.label}", value=f"{rate * 1000:g} MB/s", source=_LINKS)
-                for pair in pairs[:8]
-            ),
+            *(Evidence(f"max_bandwidth of {pair.label}", f"{rate * 1000:g} MB/s", _LINKS) for pair in pairs[:8]),
             *kernel_log_evidence(context, gpus[0].id),
         ),
         ids=frozenset(gpu.id for gpu in gpus),

@@ -95,9 +95,9 @@ def _fail_down(context: RuleContext, down: Mapping[str, int], centre: str | None
         evidence=(
             *(
                 Evidence(
-                    what=f"active XGMI ports of {gpu.label}",
-                    value=f"{_count(gpu, 'active')}, and {len(gpu.links)} links to other GPUs",
-                    source=_source(gpu),
+                    f"active XGMI ports of {gpu.label}",
+                    f"{_count(gpu, 'active')}, and {len(gpu.links)} links to other GPUs",
+                    _source(gpu),
                 )
                 for gpu in gpus[:8]
             ),
@@ -146,6 +146,6 @@ def _fail_slow(gpu: Gpu, width: int, rate: int) -> Fail:
     return about_gpu(gpu).fail(
         summary=f"its XGMI links are x{ports.width}{of_rate}; most others are {usual}",
         impact="Collectives run at the speed of the slowest link.",
-        evidence=(Evidence(what=f"XGMI links of {gpu.label}", value=f"x{ports.width}{of_rate}", source=_source(gpu)),),
+        evidence=(Evidence(f"XGMI links of {gpu.label}", f"x{ports.width}{of_rate}", _source(gpu)),),
         confidence="medium",
     )

@@ -39,7 +39,7 @@ def npu_heartbeat_lost(context: RuleContext) -> Iterator[Result]:
         yield (about_gpu(npu) if npu else NODE).fail(
             summary=f"the driver lost the heartbeat of device {device}",
             impact="The NPU does not answer: jobs on it hang or end.",
-            evidence=(Evidence(what=f"kernel log, {_format_time(event)}", value=event.text, source=event.source),),
+            evidence=(Evidence(f"kernel log, {_format_time(event)}", event.text, event.source),),
             cause=f"device {device}" if npu is None else "",
             ids=frozenset({npu.id if npu else f"npu-{device}"}),
         )
@@ -64,7 +64,7 @@ def npu_fault_event(context: RuleContext) -> Iterator[Result]:
             impact="Links of this NPU are slow, or lost, until it is reset."
             if severity != "info"
             else "The port was down for a moment; a job that used it then may have ended.",
-            evidence=(Evidence(what=f"kernel log, {_format_time(event)}", value=event.text, source=event.source),),
+            evidence=(Evidence(f"kernel log, {_format_time(event)}", event.text, event.source),),
             severity=severity,
             cause=code,
             situation="reset" if severity == "error" else "",

@@ -10,12 +10,7 @@ from agent.model.reasons import Reason
 from agent.rules.ascend.npus import find_npus, is_a3
 from agent.rules.ascend.ports import about_port, npu_ports, report_no_ports
 from agent.rules.context import RuleContext
-from agent.rules.nccl.settings import (
-    EffectiveSetting,
-    effective_settings,
-    is_surely_unset,
-    why_jobs_unread,
-)
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, is_surely_unset, why_jobs_unread
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pages import read_limit
 from agent.rules.rule import NODE, Fail, Result, Unknown, rule
@@ -58,8 +53,8 @@ def _judge_priority(port: NpuPort, level: int, setting: EffectiveSetting | None)
         summary=f"PFC protects priority {format_ranges(port.pfc)}, HCCL uses {level}",
         impact="Packets of HCCL are dropped when the network is congested; each loss costs a timeout of seconds.",
         evidence=(
-            Evidence(what=f"bitmap_{port.npu}", value=format_ranges(port.pfc), source="/etc/hccn.conf"),
-            Evidence(what=_SERVICE_LEVEL, value=str(level), source=source),
+            Evidence(f"bitmap_{port.npu}", format_ranges(port.pfc), "/etc/hccn.conf"),
+            Evidence(_SERVICE_LEVEL, str(level), source),
         ),
         values=(
             ("PRIORITY", str(level)),
@@ -76,11 +71,9 @@ def hccl_inter_hccs_disabled(context: RuleContext) -> Result:
         return NODE.not_applicable("no-such-device", detail="no die of an Atlas A3")
     if disabling is None:
         known = settings or is_surely_unset(context)
-        return (
-            NODE.passes()
-            if known
-            else NODE.unknown(why_jobs_unread(context) or Reason("not-shown", detail="settings of jobs were not read"))
-        )
+        if known:
+            return NODE.passes()
+        return NODE.unknown(why_jobs_unread(context) or Reason("not-shown", detail="settings of jobs were not read"))
     return _fail_setting(
         "HCCS between nodes is switched off",
         "Traffic inside a SuperPoD goes over RoCE: 50 GB/s for each module instead of 392 (data sheet rates).",
@@ -98,11 +91,9 @@ def hccl_intra_invalid(context: RuleContext) -> Result:
         return NODE.not_applicable("no-such-device", detail="no Ascend NPU")
     if not stated:
         known = is_surely_unset(context)
-        return (
-            NODE.passes()
-            if known
-            else NODE.unknown(why_jobs_unread(context) or Reason("not-shown", detail="settings of jobs were not read"))
-        )
+        if known:
+            return NODE.passes()
+        return NODE.unknown(why_jobs_unread(context) or Reason("not-shown", detail="settings of jobs were not read"))
     if is_roce and pcie is not None and pcie.value.strip() == "1":
         return _fail_setting("both are 1, which HCCL does not support", "Jobs end at their start.", stated)
     if not is_pcie and not is_roce:
@@ -181,8 +172,8 @@ def npu_rank_table_mismatch(context: RuleContext) -> Iterator[Result]:
                 summary=f"the rank table has address {rank.address}, the port has {port.address}",
                 impact="HCCL connects to an address that this NPU does not have: the job does not start.",
                 evidence=(
-                    Evidence(what="device_ip", value=rank.address, source=rank.source),
-                    Evidence(what=f"address_{port.npu}", value=port.address or "", source="/etc/hccn.conf"),
+                    Evidence("device_ip", rank.address, rank.source),
+                    Evidence(f"address_{port.npu}", port.address or "", "/etc/hccn.conf"),
                 ),
                 values=(("RANK_IP", rank.address),),
             )

@@ -207,20 +207,12 @@ def _fail(
     npus = [fault.npu for fault in faults]
     pair = len(npus) == 2 and len(faults[0].faulty) == 1
     evidence = tuple(
-        Evidence(
-            what=f"HCCS port {link.link} of {fault.npu.label}",
-            value=describe(fault.npu, link),
-            source=_COMMAND,
-        )
+        Evidence(f"HCCS port {link.link} of {fault.npu.label}", describe(fault.npu, link), _COMMAND)
         for fault in faults[:4]
         for link in fault.faulty[:4]
     )
     return (about_pair(npus[0], npus[1]) if pair else about_gpu(npus[0])).fail(
-        summary=summary,
-        impact=impact,
-        evidence=evidence,
-        severity=severity,
-        ids=frozenset(npu.id for npu in npus),
+        summary=summary, impact=impact, evidence=evidence, severity=severity, ids=frozenset(npu.id for npu in npus)
     )
 
 
@@ -293,7 +285,7 @@ def _fail_matrix(context: RuleContext, paths: list[Path], npu: Gpu | None) -> Fa
         summary=f"no HCCS {name_pairs(pairs)}; their other pairs have it",
         impact="Traffic of these pairs goes over PCIe; collectives run at the slowest pair's speed.",
         evidence=tuple(
-            Evidence(what=label, value=path.kind or "", source="npu-smi info -t topo")
+            Evidence(label, path.kind or "", "npu-smi info -t topo")
             for label, path in zip(labels[:8], paths, strict=False)
         ),
         ids=frozenset(end for path in paths for end in (path.a, path.b)),

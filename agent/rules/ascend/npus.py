@@ -53,8 +53,8 @@ def npu_missing(context: RuleContext) -> Result:
             summary=f"NPUs on the PCI bus: {len(on_bus)}; the driver has made {nodes} device nodes /dev/davinciN",
             impact=f"Jobs that ask for {nodes} NPUs do not start, or fail on those that left the bus.",
             evidence=(
-                Evidence(what="NPUs on the PCI bus", value=str(len(on_bus)), source="lspci -d 19e5: -nn"),
-                Evidence(what="device nodes", value=str(nodes), source="/dev/davinci*"),
+                Evidence("NPUs on the PCI bus", str(len(on_bus)), "lspci -d 19e5: -nn"),
+                Evidence("device nodes", str(nodes), "/dev/davinci*"),
             ),
             severity="error",
             confidence="medium",
@@ -86,7 +86,7 @@ def _fail_dies(context: RuleContext, dies: list[Gpu]) -> Fail:
         if gone
         else f"dies on the PCI bus: {len(dies)}{partner}",
         impact="Jobs that ask for whole modules, or for all of them, do not start.",
-        evidence=(Evidence(what="dies of Atlas A3", value=str(len(dies)), source="lspci -d 19e5: -nn"),),
+        evidence=(Evidence("dies of Atlas A3", str(len(dies)), "lspci -d 19e5: -nn"),),
         severity=None if len(dies) % 2 else "error",  # the addresses are those of three machines
         confidence="high" if len(dies) % 2 else "medium",
         cause="" if one else "dies",
@@ -112,8 +112,8 @@ def _fail_known(context: RuleContext, on_bus: list[Gpu], known: set[int]) -> Fai
         + (f"; NPU {format_ranges(gone)} missing" if gone and on_bus else ""),
         impact=f"Jobs that ask for {len(known)} NPUs do not start, or run on fewer.",
         evidence=(
-            Evidence(what="NPUs on the PCI bus", value=str(len(on_bus)), source="lspci -d 19e5: -nn"),
-            Evidence(what="NPUs with settings of their RoCE port", value=format_ranges(known), source=CONFIGURATION),
+            Evidence("NPUs on the PCI bus", str(len(on_bus)), "lspci -d 19e5: -nn"),
+            Evidence("NPUs with settings of their RoCE port", format_ranges(known), CONFIGURATION),
         ),
         severity=None if is_sure else "warning",
         confidence="high" if is_sure else "medium",
@@ -145,8 +145,8 @@ def npu_driver_missing(context: RuleContext) -> Result:
         + (f"; without one: {join_labels([npu.label for npu in lost])}" if lost else ""),
         impact=f"{len(npus) - nodes} of {len(npus)} NPUs cannot be used.",
         evidence=(
-            Evidence(what="on the bus", value=join_labels([npu.label for npu in npus]), source="lspci -d 19e5: -nnk"),
-            Evidence(what="device nodes", value=str(nodes), source="/dev/davinci*"),
+            Evidence("on the bus", join_labels([npu.label for npu in npus]), "lspci -d 19e5: -nnk"),
+            Evidence("device nodes", str(nodes), "/dev/davinci*"),
         ),
         ids=frozenset(npu.id for npu in lost or npus),
     )

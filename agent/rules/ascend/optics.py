@@ -68,7 +68,7 @@ def _fail_power(port: NpuPort, module: TransceiverModule, faults: list[tuple[str
         summary="; ".join(text for text, _ in faults[:4])
         + (f"; and {len(faults) - 4} more" if len(faults) > 4 else ""),
         impact="Bit errors and link flaps follow: 3 dB less is half the light.",
-        evidence=tuple(Evidence(what=what, value=value, source=_command(port)) for what, value in rows),
+        evidence=tuple(Evidence(what, value, _command(port)) for what, value in rows),
         severity="error" if module.flags else "warning",
     )
 
@@ -100,7 +100,7 @@ def _judge_absent(context: RuleContext, port: NpuPort, plugged: int) -> Result:
         summary="no module in its RoCE port; other NPUs of this node have one",
         impact="The port has no link: jobs over several nodes do not start.",
         evidence=(
-            Evidence(what="optical module", value="not present", source=_command(port)),
-            Evidence(what="other ports with a module", value=str(plugged), source="hccn_tool -i N -optical -g"),
+            Evidence("optical module", "not present", _command(port)),
+            Evidence("other ports with a module", str(plugged), "hccn_tool -i N -optical -g"),
         ),
     )

@@ -30,7 +30,7 @@ def npu_pfc_storm(context: RuleContext, port: NpuPort) -> Result:
         return about.fail(
             summary=f"it holds its switch port in PFC pause (priority {', '.join(n[6] for n in moves if moves[n])})",
             impact="Pause spreads from switch to switch: jobs of other nodes stop as well.",
-            evidence=tuple(Evidence(what=n, value=f"+{move}", source=command) for n, move in moves.items() if move),
+            evidence=tuple(Evidence(n, f"+{move}", command) for n, move in moves.items() if move),
         )
     gap = next((name for name, move in moves.items() if move is None), None)
     if gap:

@@ -42,9 +42,7 @@ def label_of(port: NpuPort) -> str:
 def about_port(port: NpuPort) -> NamedSubject:
     """The NPU, where it is known which one has this number; NPUs go by their number."""
     return NamedSubject(
-        f"gpu:{port.gpu}" if port.gpu else f"npu:{port.npu}",
-        label_of(port),
-        frozenset({port.gpu or f"npu-{port.npu}"}),
+        f"gpu:{port.gpu}" if port.gpu else f"npu:{port.npu}", label_of(port), frozenset({port.gpu or f"npu-{port.npu}"})
     )
 
 
@@ -94,7 +92,7 @@ def _fail_down(port: NpuPort, count: int) -> Fail:
     return about_port(port).fail(
         summary=f"its RoCE port is down{f', switch port {port.switch_port}' if port.switch_port else ''}",
         impact=f"1 of {count} RoCE ports: jobs over several nodes do not start, or end.",
-        evidence=(Evidence(what=f"link of {label_of(port)}", value="DOWN", source=_tool("link", port)),),
+        evidence=(Evidence(f"link of {label_of(port)}", "DOWN", _tool("link", port)),),
     )
 
 
@@ -115,7 +113,7 @@ def npu_roce_speed(context: RuleContext) -> Iterator[Result]:
             yield about.fail(
                 summary=f"its RoCE port runs at {speed:g} Gb/s, most others at {usual_rate:g} Gb/s",
                 impact=f"{usual_rate - speed:g} Gb/s less; collectives over nodes run at the slowest port's speed.",
-                evidence=(Evidence(what="speed", value=f"{speed:g} Gb/s", source=_tool("speed", port)),),
+                evidence=(Evidence("speed", f"{speed:g} Gb/s", _tool("speed", port)),),
             )
 
 
@@ -142,31 +140,28 @@ def npu_fec_mismatch(context: RuleContext) -> Iterator[Result]:
             yield about.fail(
                 summary=f"FEC of its RoCE port is {_FEC[port.fec]}, of most others {_FEC[usual]}",
                 impact="Both ends of a link need the same FEC: the link counts bit errors, flaps, or does not come up.",
-                evidence=(Evidence(what="FEC", value=_FEC[port.fec], source=_tool("fec", port)),),
+                evidence=(Evidence("FEC", _FEC[port.fec], _tool("fec", port)),),
                 confidence="medium",
             )
 
 
-@rule("npu-roce-net-health")
-def npu_roce_net_health(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(context)
-    for port in npu_ports(context):
-        about, health = about_port(port), port.health
-        if health is None:
-            yield about.unknown("output-missing", command=_tool("net_health", port))
-        elif health.startswith(_HEALTHY):
-            yield about.passes()
-        elif not health.startswith(_FAULTY):
-            yield about.unknown("undecided", detail=f"net health status {health!r}")
-        else:
-            yield about.fail(
-                summary=f"network health check of its RoCE port: {health}",
-                impact="The port does not reach its detect address; jobs over several nodes may fail to connect.",
-                evidence=(
-                    Evidence(what="net health status", value=health, source=_tool("net_health", port)),
-                    Evidence(what="detect address", value=port.detect_address or "not known", source=CONFIGURATION),
-                ),
-            )
+@rule("npu-roce-net-health", each=list_ports)
+def npu_roce_net_health(port: NpuPort) -> Result:
+    about, health = about_port(port), port.health
+    if health is None:
+        return about.unknown("output-missing", command=_tool("net_health", port))
+    if health.startswith(_HEALTHY):
+        return about.passes()
+    if not health.startswith(_FAULTY):
+        return about.unknown("undecided", detail=f"net health status {health!r}")
+    return about.fail(
+        summary=f"network health check of its RoCE port: {health}",
+        impact="The port does not reach its detect address; jobs over several nodes may fail to connect.",
+        evidence=(
+            Evidence("net health status", health, _tool("net_health", port)),
+            Evidence("detect address", port.detect_address or "not known", CONFIGURATION),
+        ),
+    )
 
 
 @rule("npu-roce-ip-missing")
@@ -206,7 +201,7 @@ def _fail_address(port: NpuPort, others: str) -> Fail:
     return about_port(port).fail(
         summary="its RoCE port has no address; other NPUs of this node have one",
         impact="HCCL cannot reach this NPU from other nodes: jobs over several nodes do not start.",
-        evidence=(Evidence(what=f"address_{port.npu}", value=f"not set ({others} have one)", source=CONFIGURATION),),
+        evidence=(Evidence(f"address_{port.npu}", f"not set ({others} have one)", CONFIGURATION),),
     )
 
 
@@ -226,9 +221,7 @@ def npu_roce_ip_duplicate(context: RuleContext) -> Iterator[Result]:
             yield about_port(ports[0]).fail(
                 summary=f"{join_labels([label_of(port) for port in ports])} have the same address {address}",
                 impact="Packets for one of them reach the other: connections between NPUs fail at random.",
-                evidence=tuple(
-                    Evidence(what=f"address_{port.npu}", value=address, source=CONFIGURATION) for port in ports
-                ),
+                evidence=tuple(Evidence(f"address_{port.npu}", address, CONFIGURATION) for port in ports),
                 ids=frozenset().union(*(about_port(port).ids for port in ports)),
             )
 
@@ -272,7 +265,7 @@ def _fail_uneven(name: str, read: Callable[[NpuPort], str | None], ports: list[N
         summary=f"{what} of {join_labels([label_of(port) for port in others])} is not that of the other NPUs",
         impact="NPUs of one job need the same settings: the one that differs is slow, or loses packets.",
         evidence=tuple(
-            Evidence(what=f"{name} of {label_of(port)}", value=read(port) or "not set", source=CONFIGURATION)
+            Evidence(f"{name} of {label_of(port)}", read(port) or "not set", CONFIGURATION)
             for port in [next(port for port in ports if read(port) == usual_value), *others][:8]
         ),
         cause=name,
@@ -293,11 +286,7 @@ def npu_tls_mixed(context: RuleContext) -> Iterator[Result]:
             f"{'off' if few is on else 'on'} on the others",
             impact="NPUs of one job need the same TLS switch: connections between them are never set up.",
             evidence=tuple(
-                Evidence(
-                    what=f"TLS of {label_of(port)}",
-                    value="on" if port.tls else "off",
-                    source=_tool("tls", port),
-                )
+                Evidence(f"TLS of {label_of(port)}", "on" if port.tls else "off", _tool("tls", port))
                 for port in [*on[:4], *off[:4]]
             ),
             values=(("SWITCH", "0" if few is on else "1"),),

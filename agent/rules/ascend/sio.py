@@ -68,7 +68,7 @@ def _fail_module(context: RuleContext, ends: list[Gpu]) -> Fail:
         summary=f"the link between the dies of a module counts errors, at {join_labels([npu.label for npu in ends])}",
         impact="Traffic between the two dies of the module is sent again, or lost.",
         evidence=tuple(
-            Evidence(what=f"{name} of {npu.label}", value=f"+{move}", source=_COMMAND)
+            Evidence(f"{name} of {npu.label}", f"+{move}", _COMMAND)
             for npu in ends
             for name, move in _moves(context, npu).items()
             if move

@@ -70,10 +70,8 @@ def cxl_driver_missing(context: RuleContext, device: CxlDevice) -> Result:
         summary=f"no driver is bound to it; {len(with_driver)} of {len(peers)} expanders of this model have {DRIVER}",
         impact="The memory of this expander is missing from the host.",
         evidence=(
-            Evidence(
-                what=f"driver of {function.id}", value="none", source=f"/sys/bus/pci/devices/{function.id}/driver"
-            ),
-            Evidence(what=f"expanders with {DRIVER}", value=join_labels(with_driver) or "none", source="lspci -nnk"),
+            Evidence(f"driver of {function.id}", "none", f"/sys/bus/pci/devices/{function.id}/driver"),
+            Evidence(f"expanders with {DRIVER}", join_labels(with_driver) or "none", "lspci -nnk"),
             *kernel_log_evidence(context, function.id),
         ),
         severity=None if with_driver else "warning",
@@ -115,10 +113,7 @@ def _fail_missing_memory(context: RuleContext, device: CxlDevice, summary: str, 
     return about_function(context, device.id).fail(
         summary=summary,
         impact="The memory of this expander is missing from the host.",
-        evidence=(
-            Evidence(what=missing, value="none", source=f"ls -l {BUS}"),
-            *kernel_log_evidence(context, device.id),
-        ),
+        evidence=(Evidence(missing, "none", f"ls -l {BUS}"), *kernel_log_evidence(context, device.id)),
     )
 
 
@@ -141,24 +136,17 @@ def cxl_endpoint_missing(context: RuleContext, device: CxlDevice) -> Result:
     return _fail_missing_memory(context, device, summary, f"endpoint of {device.memdev}")
 
 
-@rule("cxl-health")
-def cxl_health(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_cxl(context)
-    for device in cxl_devices(context):
-        about = about_function(context, device.id)
-        if device.health is None:
-            yield about.unknown("not-asked", detail="not in the source: save `cxl list -H` as root")
-        elif not device.health:
-            yield about.passes()
-        else:
-            yield _fail_health(context, device, device.health)
-
-
-def _fail_health(context: RuleContext, device: CxlDevice, problems: list[str]) -> Fail:
-    return about_function(context, device.id).fail(
+@rule("cxl-health", each=list_expanders)
+def cxl_health(context: RuleContext, device: CxlDevice) -> Result:
+    about, problems = about_function(context, device.id), device.health
+    if problems is None:
+        return about.unknown("not-asked", detail="not in the source: save `cxl list -H` as root")
+    if not problems:
+        return about.passes()
+    return about.fail(
         summary=f"it reports of itself: {', '.join(problems)}",
         impact="Its memory is slow, loses data, or fails next.",
-        evidence=(Evidence(what=f"health of {device.memdev}", value=", ".join(problems), source="cxl list -H"),),
+        evidence=(Evidence(f"health of {device.memdev}", ", ".join(problems), "cxl list -H"),),
         severity="critical" if _REPLACE in problems else None,
         situation="replace" if _REPLACE in problems else "maintenance" if problems == [_MAINTENANCE] else "",
         values=(("MEMDEV", device.memdev or "MEMDEV"),),
@@ -187,8 +175,8 @@ def cxl_unused_capacity(context: RuleContext, device: CxlDevice) -> Result:
         summary=f"{_gib(total - used)} of {_gib(total)} are in no region",
         impact="Installed memory is not used.",
         evidence=(
-            Evidence(what=f"capacity of {device.memdev}", value=_gib(total), source=f"{BUS}/{device.memdev}/ram/size"),
-            Evidence(what=f"decoded of {device.memdev}", value=_gib(used), source=f"cxl list -v -m {device.memdev}"),
+            Evidence(f"capacity of {device.memdev}", _gib(total), f"{BUS}/{device.memdev}/ram/size"),
+            Evidence(f"decoded of {device.memdev}", _gib(used), f"cxl list -v -m {device.memdev}"),
             *kernel_log_evidence(context, device.id),
         ),
         severity="info" if used else None,

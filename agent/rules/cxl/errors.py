@@ -32,9 +32,9 @@ def cxl_media_errors(context: RuleContext, device: CxlDevice) -> Result:
         impact="A process that reads such a range is killed; data in it is lost.",
         evidence=(
             Evidence(
-                what=f"media errors of {device.memdev}",
-                value=", ".join(f"{source}: {number}" for source, number in sorted(errors.items())),
-                source=f"cxl list -m {device.memdev} --media-errors",
+                f"media errors of {device.memdev}",
+                ", ".join(f"{source}: {number}" for source, number in sorted(errors.items())),
+                f"cxl list -m {device.memdev} --media-errors",
             ),
         ),
         severity="info" if set(errors) == {_INJECTED} else None,

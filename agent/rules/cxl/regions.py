@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.finding import Evidence
-from agent.model.pci import CxlDevice, CxlRegion
+from agent.model.pci import CxlRegion
 from agent.rules.applicability import has_cxl
 from agent.rules.context import RuleContext
 from agent.rules.cxl.devices import BUS, cxl_devices
 from agent.rules.devices import about_function, device_label
-from agent.rules.rule import NODE, Fail, Result, rule
+from agent.rules.rule import NODE, Fail, Result, rule, split_subjects
 from agent.rules.wording import join_labels
 
 _ONLINE = 0.9  # share of its memory: the kernel keeps some for itself
@@ -20,15 +20,22 @@ def _regions(context: RuleContext) -> list[CxlRegion]:
     return context.topology.cxl.regions if context.topology.cxl else []
 
 
-@rule("cxl-region-broken")
-def cxl_region_broken(context: RuleContext) -> Iterator[Result]:
+def _list_regions(context: RuleContext) -> Iterator[CxlRegion | Result]:
     if not _regions(context):
         yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region")
-    for region in _regions(context):
-        yield _judge_whole(context, region)
+    yield from _regions(context)
 
 
-def _judge_whole(context: RuleContext, region: CxlRegion) -> Result:
+def _list_shared(context: RuleContext) -> Iterator[CxlRegion | Result]:
+    """Regions over several devices."""
+    shared = [region for region in _regions(context) if len(region.devices) > 1]
+    if not shared:
+        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region over several devices")
+    yield from shared
+
+
+@rule("cxl-region-broken", each=_list_regions)
+def cxl_region_broken(context: RuleContext, region: CxlRegion) -> Result:
     if region.size_mib == 0:
         return NODE.not_applicable("not-configured", detail=f"{region.id} is not set up yet")
     if region.ways is None or region.committed is None:
@@ -45,32 +52,16 @@ def _judge_whole(context: RuleContext, region: CxlRegion) -> Result:
         summary=f"it has {len(region.devices)} of {region.ways} devices" if missing > 0 else "it is not committed",
         impact=f"{region.size_mib / 1024:g} GiB cannot be used." if region.size_mib else "Its memory cannot be used.",
         evidence=(
-            Evidence(
-                what=f"devices of {region.id}",
-                value=join_labels(region.devices) or "none",
-                source=f"{BUS}/{region.id}/target*",
-            ),
-            Evidence(
-                what=f"{region.id} committed",
-                value="yes" if region.committed else "no",
-                source=f"{BUS}/{region.id}/commit",
-            ),
+            Evidence(f"devices of {region.id}", join_labels(region.devices) or "none", f"{BUS}/{region.id}/target*"),
+            Evidence(f"{region.id} committed", "yes" if region.committed else "no", f"{BUS}/{region.id}/commit"),
         ),
         cause=region.id,
         ids=frozenset({*region.devices, *lost}),
     )
 
 
-@rule("cxl-link-uneven")
-def cxl_link_uneven(context: RuleContext) -> Iterator[Result]:
-    shared = [region for region in _regions(context) if len(region.devices) > 1]
-    if not shared:
-        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region over several devices")
-    for region in shared:
-        yield _judge_links(context, region)
-
-
-def _judge_links(context: RuleContext, region: CxlRegion) -> Result:
+@rule("cxl-link-uneven", each=_list_shared)
+def cxl_link_uneven(context: RuleContext, region: CxlRegion) -> Result:
     if context.virtual_machine:
         return NODE.not_applicable("guest", detail="virtual machine: the hypervisor hides real links")
     rates: dict[str, float] = {}
@@ -90,9 +81,8 @@ def _judge_links(context: RuleContext, region: CxlRegion) -> Result:
         impact=f"Addresses alternate between {len(rates)} devices: all run at the slowest one's {slowest:.3g} GB/s.",
         evidence=tuple(
             Evidence(
-                what=f"link of {device}", value=f"{rate:.3g} GB/s",
-                source=f"/sys/bus/pci/devices/{device}/current_link_*",
-            )
+                f"link of {device}", f"{rate:.3g} GB/s",
+                f"/sys/bus/pci/devices/{device}/current_link_*")
             for device, rate in rates.items()
         ),
         cause=region.id,
@@ -100,30 +90,21 @@ def _judge_links(context: RuleContext, region: CxlRegion) -> Result:
     )  # fmt: skip
 
 
-@rule("cxl-interleave-uneven-sockets")
-def cxl_interleave_uneven_sockets(context: RuleContext) -> Iterator[Result]:
-    shared = [region for region in _regions(context) if len(region.devices) > 1]
-    if not shared:
-        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region over several devices")
+@rule("cxl-interleave-uneven-sockets", each=_list_shared)
+def cxl_interleave_uneven_sockets(context: RuleContext, region: CxlRegion) -> Result:
     nodes = {device.id: device.numa_node for device in cxl_devices(context)}
-    for region in shared:
-        ids = {device: nodes.get(device) for device in region.devices}
-        if None in ids.values():
-            yield NODE.unknown("not-shown", detail=f"{region.id}: the NUMA node of a device is not known")
-        elif len(set(ids.values())) == 1:
-            yield NODE.passes()
-        else:
-            yield _fail_sockets(region, ids)
-
-
-def _fail_sockets(region: CxlRegion, ids: dict[str, int | None]) -> Fail:
+    ids = {device: nodes.get(device) for device in region.devices}
+    if None in ids.values():
+        return NODE.unknown("not-shown", detail=f"{region.id}: the NUMA node of a device is not known")
+    if len(set(ids.values())) == 1:
+        return NODE.passes()
     named = [f"NUMA {node}" for node in sorted({node for node in ids.values() if node is not None})]
     return NODE.fail(
         label=region.id,
         summary=f"its devices are at {join_labels(named)}",
         impact="Half of all accesses cross the sockets, from whichever socket they come.",
         evidence=tuple(
-            Evidence(what=f"NUMA node of {device}", value=str(node), source=f"/sys/bus/pci/devices/{device}/numa_node")
+            Evidence(f"NUMA node of {device}", str(node), f"/sys/bus/pci/devices/{device}/numa_node")
             for device, node in ids.items()
         ),
         cause=region.id,
@@ -131,15 +112,8 @@ def _fail_sockets(region: CxlRegion, ids: dict[str, int | None]) -> Fail:
     )
 
 
-@rule("cxl-memory-offline")
-def cxl_memory_offline(context: RuleContext) -> Iterator[Result]:
-    if not _regions(context):
-        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region")
-    for region in _regions(context):
-        yield _judge_online(context, region)
-
-
-def _judge_online(context: RuleContext, region: CxlRegion) -> Result:
+@rule("cxl-memory-offline", each=_list_regions)
+def cxl_memory_offline(context: RuleContext, region: CxlRegion) -> Result:
     if region.committed is None or region.size_mib is None:
         return NODE.unknown("not-shown", detail=f"{region.id}: its size, or whether it is committed, is not shown")
     if not region.committed or not region.size_mib:
@@ -169,23 +143,16 @@ def _judge_online(context: RuleContext, region: CxlRegion) -> Result:
         label=region.id,
         summary=f"{online} of {region.id} are online",
         impact="The memory is set up, and no process can use it.",
-        evidence=(Evidence(what=f"memory of {region.id} online", value=online, source=source),),
+        evidence=(Evidence(f"memory of {region.id} online", online, source),),
         cause=region.id,
         ids=frozenset(region.devices),
     )
 
 
-@rule("cxl-qos-mismatch")
-def cxl_qos_mismatch(context: RuleContext) -> Iterator[Result]:
-    if not _regions(context):
-        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region")
+@rule("cxl-qos-mismatch", each=_list_regions)
+def cxl_qos_mismatch(context: RuleContext, region: CxlRegion) -> Result:
     devices = {device.id: device for device in cxl_devices(context)}
-    for region in _regions(context):
-        members = [devices[device] for device in region.devices if device in devices]
-        yield _judge_qos(region, members)
-
-
-def _judge_qos(region: CxlRegion, members: list[CxlDevice]) -> Result:
+    members = [devices[device] for device in region.devices if device in devices]
     if any(device.pmem_mib for device in members):
         return NODE.not_applicable("other-kind", detail=f"{region.id}: persistent memory has a class of its own")
     if not members or len(members) < len(region.devices):
@@ -203,17 +170,9 @@ def _judge_qos(region: CxlRegion, members: list[CxlDevice]) -> Result:
         + ", ".join(f"{device.memdev} has class {device.qos_class}" for device in others),
         impact="The host assumes the bandwidth and latency of a class that this memory does not have.",
         evidence=(
-            Evidence(
-                what=f"class of the window of {region.id}",
-                value=str(region.qos_class),
-                source=f"{BUS}/decoder0.*/qos_class",
-            ),
+            Evidence(f"class of the window of {region.id}", str(region.qos_class), f"{BUS}/decoder0.*/qos_class"),
             *(
-                Evidence(
-                    what=f"class of {device.memdev}",
-                    value=str(device.qos_class),
-                    source=f"{BUS}/{device.memdev}/ram/qos_class",
-                )
+                Evidence(f"class of {device.memdev}", str(device.qos_class), f"{BUS}/{device.memdev}/ram/qos_class")
                 for device in others
             ),
         ),
@@ -224,10 +183,10 @@ def _judge_qos(region: CxlRegion, members: list[CxlDevice]) -> Result:
 
 @rule("cxl-interleave-partial")
 def cxl_interleave_partial(context: RuleContext) -> Iterator[Result]:
-    if not _regions(context):
-        yield has_cxl(context) or NODE.not_applicable("no-such-device", detail="no region")
+    regions, answers = split_subjects(_list_regions(context))
+    yield from answers
     alike: dict[tuple[int | str | None, ...], list[CxlRegion]] = {}
-    for region in _regions(context):
+    for region in regions:
         answer = _alone_reason(context, region)
         if answer is not None:
             yield answer
@@ -276,9 +235,7 @@ def _fail_partial(numa_node: int | str | None, regions: list[CxlRegion]) -> Fail
         summary=f"{len(regions)} equal expanders at NUMA {numa_node} are a region each: {join_labels(names)}",
         impact="Each has the bandwidth of one expander; a region over all has that of all, but fails with any of them.",
         evidence=tuple(
-            Evidence(
-                what=f"device of {region.id}", value=region.devices[0], source=f"{BUS}/{region.id}/interleave_ways"
-            )
+            Evidence(f"device of {region.id}", region.devices[0], f"{BUS}/{region.id}/interleave_ways")
             for region in regions
         ),
         cause=f"NUMA {numa_node}",

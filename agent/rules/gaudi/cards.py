@@ -73,12 +73,12 @@ def _fail_board(context: RuleContext, on_bus: list[Gpu]) -> Fail:
         + (f"; modules {format_ranges(gone)} are missing" if named and len(gone) > 1 else ""),
         impact=f"Jobs that ask for {_ON_BOARD} cards do not start, or run on fewer.",
         evidence=(
-            Evidence(what="Gaudi cards on the PCI bus", value=str(len(on_bus)), source="lspci -d 1da3: -nn"),
-            Evidence(what="modules", value=format_ranges(modules), source=f"{ACCEL}/*/device/module_id"),
+            Evidence("Gaudi cards on the PCI bus", str(len(on_bus)), "lspci -d 1da3: -nn"),
+            Evidence("modules", format_ranges(modules), f"{ACCEL}/*/device/module_id"),
             Evidence(
-                what=f"ports of {wired.label} that its board joins to seven others",
-                value=str(TO_OTHERS),
-                source="/sys/class/infiniband/hbl_*/ports_mask, ext_ports_mask",
+                f"ports of {wired.label} that its board joins to seven others",
+                str(TO_OTHERS),
+                "/sys/class/infiniband/hbl_*/ports_mask, ext_ports_mask",
             ),
         ),
         cause="board",
@@ -95,8 +95,8 @@ def _judge_missing(context: RuleContext, gpu: Gpu, cards: list[Gpu]) -> Result:
         summary="on the PCI bus with habanalabs bound, but the driver offers no device of it",
         impact=f"{usable} of {len(cards)} cards can be used; jobs that ask for all do not start.",
         evidence=(
-            Evidence(what="on the PCI bus", value=gpu.id, source="lspci -d 1da3: -nnk"),
-            Evidence(what="device of the driver", value="none", source=f"{ACCEL}/*/device/pci_addr"),
+            Evidence("on the PCI bus", gpu.id, "lspci -d 1da3: -nnk"),
+            Evidence("device of the driver", "none", f"{ACCEL}/*/device/pci_addr"),
             *kernel_log_evidence(context, gpu.id),
         ),
     )
@@ -114,11 +114,7 @@ def gaudi_status(context: RuleContext, gpu: Gpu) -> Result:
         summary=f"the driver reports the state {gpu.driver_error}",
         impact="The card takes no jobs." if broken else "The card takes no jobs until the driver has finished with it.",
         evidence=(
-            Evidence(
-                what=f"status of {gpu.label}",
-                value=quote_source(gpu.driver_error) or "",
-                source=f"{ACCEL}/*/device/status",
-            ),
+            Evidence(f"status of {gpu.label}", quote_source(gpu.driver_error) or "", f"{ACCEL}/*/device/status"),
             *kernel_log_evidence(context, gpu.id),
         ),
         severity=None if broken else "warning",
@@ -144,8 +140,7 @@ def gaudi_module_id(context: RuleContext) -> Iterator[Result]:
             summary=f"{join_labels([gpu.label for gpu in group])} have the same module id {module}",
             impact="The collective library takes one for the other: it opens connections over ports that do not meet.",
             evidence=tuple(
-                Evidence(what=f"module of {gpu.label}", value=str(module), source=f"{ACCEL}/*/device/module_id")
-                for gpu in group
+                Evidence(f"module of {gpu.label}", str(module), f"{ACCEL}/*/device/module_id") for gpu in group
             ),
             cause=f"module {module}",
             ids=frozenset(gpu.id for gpu in group),

@@ -36,8 +36,7 @@ def _fail_mixed(versions: dict[str, str]) -> Fail:
         + ", ".join(f"{name} {version.partition('-')[0]}" for name, version in versions.items()),
         impact="The modules are built for each other: ports may not come up, or collectives fail after the upgrade.",
         evidence=tuple(
-            Evidence(what=f"version of {name}", value=version, source=f"/sys/module/{name}/version")
-            for name, version in versions.items()
+            Evidence(f"version of {name}", version, f"/sys/module/{name}/version") for name, version in versions.items()
         ),
     )
 
@@ -58,7 +57,7 @@ def gaudi_resets(context: RuleContext, gpu: Gpu) -> Result:
         summary=f"the driver reset the card {'once' if moved == 1 else f'{moved} times'} since the earlier sample",
         impact="Jobs on this card ended, and its memory was lost.",
         evidence=(
-            Evidence(what="hard resets", value=f"+{moved}", source=f"{ACCEL}/*/device/hard_reset_cnt"),
+            Evidence("hard resets", f"+{moved}", f"{ACCEL}/*/device/hard_reset_cnt"),
             *kernel_log_evidence(context, gpu.id),
         ),
     )

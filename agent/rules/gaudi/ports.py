@@ -69,7 +69,7 @@ def _judge_cut_off(context: RuleContext, cards: dict[str, Gpu]) -> Iterator[Fail
             summary=f"all {TO_OTHERS} ports to the other cards are down",
             impact="Jobs of more than one card do not start with it.",
             evidence=(
-                *(Evidence(what=f"port {link.link}", value=link.state, source=_STATES) for link in gpu.links[:_FEW]),
+                *(Evidence(f"port {link.link}", link.state, _STATES) for link in gpu.links[:_FEW]),
                 *kernel_log_evidence(context, gpu.id),
             ),
             cause="every-link" if len(cut_off) == len(cards) > 1 else "",
@@ -218,9 +218,9 @@ def _fail_card(context: RuleContext, gpu: Gpu, down: list[_CardLink], hurt: list
 def _states(down: list[_CardLink]) -> Iterator[Evidence]:
     for card_link in down[:8]:
         yield Evidence(
-            what=f"{card_link.a.label} port {card_link.port} - {card_link.b.label} port {card_link.far_port}",
-            value=" - ".join(card_link.states),
-            source=_STATES,
+            f"{card_link.a.label} port {card_link.port} - {card_link.b.label} port {card_link.far_port}",
+            " - ".join(card_link.states),
+            _STATES,
         )
 
 
@@ -300,8 +300,7 @@ def _fail_unconnected(context: RuleContext, known: list[_ScaleOut]) -> Fail:
         if set_up
         else "No action if this is intended; otherwise connect the ports.",
         evidence=tuple(
-            Evidence(what=f"{gpu.label} port {port.port}", value=port.state or "", source=_STATES)
-            for gpu, port in (set_up or ports)[:8]
+            Evidence(f"{gpu.label} port {port.port}", port.state or "", _STATES) for gpu, port in (set_up or ports)[:8]
         ),
         severity=None if set_up else "info",
         cause="all",
@@ -317,9 +316,7 @@ def _fail_external(card: _ScaleOut, most: int) -> Fail:
         + f"; down: {join_labels([str(port.port) for port in down])}",
         impact="Traffic between nodes runs at the speed of the card with the fewest ports.",
         remedy="Check the cable and switch port of the ports that are down, then the module in the cage.",
-        evidence=tuple(
-            Evidence(what=f"{gpu.label} port {port.port}", value=port.state or "", source=_STATES) for port in down[:8]
-        ),
+        evidence=tuple(Evidence(f"{gpu.label} port {port.port}", port.state or "", _STATES) for port in down[:8]),
     )
 
 
@@ -369,7 +366,7 @@ def _fail_uneven(what: str, odd: list[tuple[Gpu, Port, str]], usual: str, attrib
         if attribute == "speed"
         else "Packets of one size do not fit all ports: connections fail, or move less than they could.",
         evidence=tuple(
-            Evidence(what=f"{what} of {name}", value=value, source=f"/sys/class/net/{_name(port)}/{attribute}")
+            Evidence(f"{what} of {name}", value, f"/sys/class/net/{_name(port)}/{attribute}")
             for name, (_, port, value) in zip(named[:8], odd, strict=False)
         ),
         values=(("INTERFACE", _name(odd[0][1])), ("RAIL_MTU", usual)) if mtu else (),

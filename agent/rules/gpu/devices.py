@@ -83,7 +83,7 @@ def _judge_listed_counts(context: RuleContext) -> Iterator[Fail]:
             yield NODE.fail(
                 summary=f"{count} {name} are listed, and boards of this model have 4 or 8",
                 impact="If this is the whole node, a GPU is missing, and jobs that ask for all of them do not start.",
-                evidence=(Evidence(what="GPUs", value=str(count), source=", ".join(listed.sources)),),
+                evidence=(Evidence("GPUs", str(count), ", ".join(listed.sources)),),
                 severity="info",
                 confidence="low",
                 cause="count",
@@ -110,8 +110,7 @@ def _judge_empty_board(context: RuleContext) -> Iterator[Result]:
             summary=f"no GPU is on the PCI bus, and {len(parts)} {what} of their baseboard are",
             impact="No job can use this node: none of its GPUs came up.",
             evidence=tuple(
-                Evidence(what=device_label(context, part), value="on the bus", source=f"lspci -s {part}")
-                for part in parts[:8]
+                Evidence(device_label(context, part), "on the bus", f"lspci -s {part}") for part in parts[:8]
             ),
             cause="board",
             situation="board",
@@ -205,8 +204,8 @@ def _fail_missing(context: RuleContext, gpu: Gpu, what: str) -> Fail:
         summary=f"on the PCI bus, but {what}",
         impact=f"{of_all[0].upper()}{of_all[1:]} can be used; jobs that ask for all do not start.",
         evidence=(
-            Evidence(what="on the PCI bus", value=place, source="lspci -d 10de: -nnk"),
-            Evidence(what="listed by the driver", value=f"{most}{usable} GPUs, not this one", source="nvidia-smi -L"),
+            Evidence("on the PCI bus", place, "lspci -d 10de: -nnk"),
+            Evidence("listed by the driver", f"{most}{usable} GPUs, not this one", "nvidia-smi -L"),
             *kernel_log_evidence(context, gpu.pci or gpu.id),
         ),
         situation="lost" if "LOST" in (gpu.driver_error or "") else "",
@@ -220,7 +219,7 @@ def _fail_stated(context: RuleContext, gpu: Gpu) -> Fail:
         summary=f"the driver cannot open it: {error}",
         impact="Jobs that ask for all GPUs of the node do not start. Whether the GPU is still on the bus is not known.",
         evidence=(
-            Evidence(what="the driver's error", value=error, source="nvidia-smi"),
+            Evidence("the driver's error", error, "nvidia-smi"),
             *kernel_log_evidence(context, gpu.pci or gpu.id),
         ),
         confidence="medium",
@@ -265,10 +264,7 @@ def gpu_recovery_needed(context: RuleContext, gpu: Gpu) -> Result:
         if severity != "warning"
         else "Jobs that use it together with other GPUs may fail; others go on.",
         situation=situation,
-        evidence=(
-            Evidence(what="recovery action", value=word, source="nvidia-smi -q"),
-            *kernel_log_evidence(context, gpu.pci or gpu.id),
-        ),
+        evidence=(Evidence("recovery action", word, "nvidia-smi -q"), *kernel_log_evidence(context, gpu.pci or gpu.id)),
         severity=severity,
         cause=action,
     )
@@ -385,11 +381,9 @@ def _judge_pair(context: RuleContext, a: Gpu, b: Gpu, kind: str | None, should_w
         return about.unknown("not-known", fact="how they are joined")
     if bad:
         return bad[0]
-    return (
-        about.passes()
-        if states[0] == "OK" and set(states) <= {"OK", None}
-        else about.unknown("not-shown", detail="not reported by the driver")
-    )
+    if states[0] == "OK" and set(states) <= {"OK", None}:
+        return about.passes()
+    return about.unknown("not-shown", detail="not reported by the driver")
 
 
 def _merge_pairs(word: str, pairs: Sequence[tuple[Gpu, Gpu]]) -> Iterator[Fail]:
@@ -418,7 +412,7 @@ def _fail_p2p_blocked(word: str, pairs: Sequence[tuple[Gpu, Gpu]], subject: str,
         remedy="Remove the key (RegistryDwords) from the options of the module nvidia in /etc/modprobe.d."
         if word == _BY_REGISTRY
         else "Compare the versions of driver, GPU and switch firmware with those of a good node; look at ACS.",
-        evidence=tuple(Evidence(what=text, value=word, source="nvidia-smi topo -p2p r") for text in labels[:8]),
+        evidence=tuple(Evidence(text, word, "nvidia-smi topo -p2p r") for text in labels[:8]),
         severity="info" if consumer else "error",
         cause=word,
         ids=frozenset(ends),

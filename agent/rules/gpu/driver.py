@@ -38,10 +38,7 @@ _SENTENCES = (  # of nvidia-smi
         r"Failed to initialize NVML: Unknown Error",
         _Trouble("access", "NVML fails with Unknown Error: the usual cause is a container that lost its GPUs"),
     ),
-    (
-        r"(?i)Failed to initialize NVML: Driver Not Loaded",
-        _Trouble("not-loaded", "the NVIDIA driver is not loaded"),
-    ),
+    (r"(?i)Failed to initialize NVML: Driver Not Loaded", _Trouble("not-loaded", "the NVIDIA driver is not loaded")),
 )
 
 
@@ -130,7 +127,7 @@ def _quote_failures(context: RuleContext) -> Iterator[Evidence]:
     runs = [context.probes[name] for name in context.providers["gpu"] if name in context.probes]
     failed = [run for run in runs if run.status not in ("absent", "skipped") and run.reason] or runs[:1]
     for run in failed:
-        yield Evidence(what="the driver's library", value=run.reason or run.status, source=run.name.replace("_", "-"))
+        yield Evidence("the driver's library", run.reason or run.status, run.name.replace("_", "-"))
 
 
 def _fail_driver(context: RuleContext, gpus: list[Gpu], trouble: _Trouble) -> Fail:
@@ -147,9 +144,9 @@ def _fail_driver(context: RuleContext, gpus: list[Gpu], trouble: _Trouble) -> Fa
         summary=trouble.summary,
         impact=f"None of {len(gpus)} GPUs can be used: CUDA and nvidia-smi fail at once.",
         evidence=(
-            *(Evidence(what=what, value=value, source=source) for what, value, source in versions if value),
+            *(Evidence(what, value, source) for what, value, source in versions if value),
             *_quote_failures(context),
-            *(Evidence(what="kernel log", value=event.text, source=event.source) for event in events[-2:]),
+            *(Evidence("kernel log", event.text, event.source) for event in events[-2:]),
         ),
         cause=trouble.cause,
         ids=frozenset({*ids, _FABRIC}),

@@ -10,6 +10,7 @@ from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     about_gpu,
+    ask_nvidia_smi,
     find_function,
     gpu_model,
     is_consumer,
@@ -44,7 +45,7 @@ def read_health(context: RuleContext, gpu: Gpu) -> GpuHealth | Result:
 
 def smi_source(gpu: Gpu, section: str) -> str:
     """The command that shows a section of one GPU."""
-    return f"nvidia-smi -q -d {section}" + (f" -i {gpu.index}" if gpu.index is not None else "")
+    return ask_nvidia_smi(f"-q -d {section}", gpu)
 
 
 def gpu_ids(gpu: Gpu, part: str = "") -> frozenset[str]:
@@ -88,7 +89,7 @@ def gpu_throttled(context: RuleContext, gpu: Gpu) -> Result:
     return about.fail(
         summary=f"clocks are reduced: {names}" + (f"; SM clock {clock}" if clock else ""),
         impact="A job runs at the speed of its slowest GPU" + (f", this one computes at {clock}." if clock else "."),
-        evidence=(Evidence(what="clocks event reasons", value=names, source=smi_source(gpu, "PERFORMANCE")),),
+        evidence=(Evidence("clocks event reasons", names, smi_source(gpu, "PERFORMANCE")),),
         severity=severity,
         cause=active[0],
         situation=situation,
@@ -133,7 +134,7 @@ def _fail_power_limited(gpu: Gpu, limits: tuple[float, float | None], default: f
         if comparison
         else "The GPUs of this node are slower under load than at their default; intended if it is your policy.",
         evidence=tuple(
-            Evidence(what=what, value=f"{watts:g} W", source=smi_source(gpu, "POWER"))
+            Evidence(what, f"{watts:g} W", smi_source(gpu, "POWER"))
             for what, watts in (("power limit in force", limit), ("requested power limit", requested))
             if watts is not None
         ),
@@ -210,9 +211,9 @@ def _fail_clocks(gpu: Gpu, health: GpuHealth, what: str, cause: str, differs: bo
         else "The GPUs are slower than they could be; this is intended if it is your policy.",
         evidence=(
             Evidence(
-                what="SM clock",
-                value=f"{health.sm_clock_mhz} of {health.sm_clock_max_mhz} MHz",
-                source=smi_source(gpu, "CLOCK,PERFORMANCE"),
+                "SM clock",
+                f"{health.sm_clock_mhz} of {health.sm_clock_max_mhz} MHz",
+                smi_source(gpu, "CLOCK,PERFORMANCE"),
             ),
         ),
         severity=None if differs else "info",
@@ -243,6 +244,6 @@ def _judge_persistence(context: RuleContext, gpu: Gpu, gpus: Sequence[Gpu]) -> R
     return about.fail(
         summary="persistence mode is off",
         impact="The driver forgets settings and error counters of the GPU, and starts it again for each job: 1 to 3 s.",
-        evidence=(Evidence(what="persistence mode", value="Disabled", source="nvidia-smi -q"),),
+        evidence=(Evidence("persistence mode", "Disabled", "nvidia-smi -q"),),
         cause="off",
     )

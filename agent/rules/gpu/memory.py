@@ -13,7 +13,7 @@ from agent.model.finding import SEVERITIES, Evidence
 from agent.model.gpu import Gpu, GpuHealth
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_gpu, is_consumer, kernel_log_evidence, list_gpus, report_no_gpu
+from agent.rules.devices import about_gpu, is_consumer, kernel_log_evidence, list_gpus
 from agent.rules.gpu.health import gpu_ids, read_health, read_siblings, smi_source
 from agent.rules.rule import Fail, Result, rule
 from agent.rules.wording import join_labels
@@ -43,11 +43,9 @@ def gpu_ecc(context: RuleContext, gpu: Gpu) -> Result:
         )
     if 0 in (health.uncorrectable_volatile, health.uncorrectable_aggregate):
         return about.passes()
-    return (
-        about.not_applicable(_NO_ECC)
-        if is_consumer(context, gpu)
-        else about.unknown("not-shown", detail="no ECC counter is reported")
-    )
+    if is_consumer(context, gpu):
+        return about.not_applicable(_NO_ECC)
+    return about.unknown("not-shown", detail="no ECC counter is reported")
 
 
 def _list_problems(context: RuleContext, gpu: Gpu, health: GpuHealth) -> Iterator[_Problem]:
@@ -79,10 +77,7 @@ def _fail_ecc(context: RuleContext, gpu: Gpu, health: GpuHealth, problems: list[
         else "A flipped bit stays unnoticed: results can be wrong without an error."
         if severity == "warning"
         else "None by itself: a GPU with such a history is a suspect if jobs fail on it.",
-        evidence=(
-            *_counters(gpu, health),
-            *kernel_log_evidence(context, gpu.pci or gpu.id),
-        ),
+        evidence=(*_counters(gpu, health), *kernel_log_evidence(context, gpu.pci or gpu.id)),
         severity=severity,
         cause=problems[0].cause,
         ids=gpu_ids(gpu, "/memory"),
@@ -98,7 +93,7 @@ def _counters(gpu: Gpu, health: GpuHealth) -> Iterator[Evidence]:
         ("ECC mode", None if health.ecc is None else "Enabled" if health.ecc else "Disabled"),
     ):
         if value is not None:
-            yield Evidence(what=what, value=str(value), source=source)
+            yield Evidence(what, str(value), source)
 
 
 _PENDING = {
@@ -108,36 +103,28 @@ _PENDING = {
 _FAILED = {"row_remap": "row remapping failed", "memory": "the memory cannot be repaired"}
 
 
-@rule("gpu-remap-pending")
-def gpu_remap_pending(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(context)
-    for gpu in context.topology.gpus:
-        health = read_health(context, gpu)
-        yield _judge_pending(context, gpu, health) if isinstance(health, GpuHealth) else health
-
-
-def _judge_pending(context: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
+@rule("gpu-remap-pending", each=list_gpus)
+def gpu_remap_pending(context: RuleContext, gpu: Gpu) -> Result:
+    health = read_health(context, gpu)
+    if not isinstance(health, GpuHealth):
+        return health
     if not health.repairs_pending:
         return _answer_without(context, gpu, health.repairs_pending)
     what = join_labels([_PENDING.get(name, name) for name in health.repairs_pending])
     return about_gpu(gpu).fail(
         summary=f"{what} waits for a reset of the GPU",
         impact="Until then jobs can meet the bad memory again, and end.",
-        evidence=(Evidence(what="pending", value=what, source=smi_source(gpu, "ECC,ROW_REMAPPER,PAGE_RETIREMENT")),),
+        evidence=(Evidence("pending", what, smi_source(gpu, "ECC,ROW_REMAPPER,PAGE_RETIREMENT")),),
         cause=health.repairs_pending[0],
         ids=gpu_ids(gpu, "/remap"),
     )
 
 
-@rule("gpu-remap-failed")
-def gpu_remap_failed(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(context)
-    for gpu in context.topology.gpus:
-        health = read_health(context, gpu)
-        yield _judge_failed(context, gpu, health) if isinstance(health, GpuHealth) else health
-
-
-def _judge_failed(context: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
+@rule("gpu-remap-failed", each=list_gpus)
+def gpu_remap_failed(context: RuleContext, gpu: Gpu) -> Result:
+    health = read_health(context, gpu)
+    if not isinstance(health, GpuHealth):
+        return health
     if not health.repairs_failed:
         if health.repairs_failed is None and health.repairs_pending is not None:
             return about_gpu(gpu).not_applicable(
@@ -149,7 +136,7 @@ def _judge_failed(context: RuleContext, gpu: Gpu, health: GpuHealth) -> Result:
         summary=f"{what}: the GPU has to be exchanged",
         impact="Bad memory stays in use: jobs on this GPU keep ending with ECC errors.",
         evidence=(
-            Evidence(what="failed", value=what, source=smi_source(gpu, "ECC,ROW_REMAPPER")),
+            Evidence("failed", what, smi_source(gpu, "ECC,ROW_REMAPPER")),
             *kernel_log_evidence(context, gpu.pci or gpu.id),
         ),
         cause=health.repairs_failed[0],
@@ -162,8 +149,6 @@ def _answer_without(context: RuleContext, gpu: Gpu, repairs: list[str] | None) -
     about = about_gpu(gpu)
     if repairs is not None:
         return about.passes()
-    return (
-        about.not_applicable(_NO_ECC)
-        if is_consumer(context, gpu)
-        else about.unknown("not-shown", detail="no repair is reported")
-    )
+    if is_consumer(context, gpu):
+        return about.not_applicable(_NO_ECC)
+    return about.unknown("not-shown", detail="no repair is reported")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.pci import PciFunction
 from agent.model.reasons import Reason
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_pair, find_function, is_consumer, is_nvidia, pci_source, quote_iommu
+from agent.rules.devices import about_pair, find_function, is_consumer, is_nvidia, quote_acs, quote_iommu
 from agent.rules.gpudirect.pairs import TRANSLATED, passes_through, platform_kind
 from agent.rules.pcie.registers import HIDDEN
 from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
@@ -86,14 +85,7 @@ def _judge_listed_ports(context: RuleContext) -> Iterator[Result]:
         summary=f"ACS redirects requests at {join_labels(names)}{', and the IOMMU translates' if translates else ''}",
         impact="What this means here depends on what is below these ports and on the IOMMU: where it translates, "
         "direct copies between two GPUs below them hang, fail or arrive corrupt.",
-        evidence=tuple(
-            Evidence(
-                what=f"ACS control of {port.id}",
-                value=" ".join(port.acs.control) if port.acs else "",
-                source=pci_source(context, port.id, "config"),
-            )
-            for port in ports[:_SHOWN]
-        ),
+        evidence=tuple(quote_acs(context, port) for port in ports[:_SHOWN]),
         severity="warning" if translates and all(port.class_code is None for port in ports) else "info",
         confidence="low",
         situation="listed",
@@ -118,14 +110,7 @@ def _fail_way(
         impact="Peer-to-peer copies over PCIe hang, fail or arrive corrupt; with NCCL_P2P_DISABLE=1, which hides it, "
         "every byte goes through host memory.",
         evidence=(
-            *(
-                Evidence(
-                    what=f"ACS control of {port.id}",
-                    value=" ".join(port.acs.control) if port.acs else "",
-                    source=pci_source(context, port.id, "config"),
-                )
-                for port in ports
-            ),
+            *(quote_acs(context, port) for port in ports),
             *quote_iommu(context, translated),
         ),
         confidence="high" if known else "medium",

@@ -169,7 +169,7 @@ def _count_others(events: Sequence[Event]) -> str:
 def _evidence(event: Event) -> Evidence:
     date = event.at or event.logged or "no date"
     times = f" (last of {event.count})" if event.count > 1 else ""
-    return Evidence(what=f"kernel log, {date}{times}", value=event.text, source=event.source)
+    return Evidence(f"kernel log, {date}{times}", event.text, event.source)
 
 
 def _is_over(context: RuleContext, pci: str, events: Sequence[Event]) -> bool:
@@ -250,10 +250,7 @@ def _judge_root(context: RuleContext, root: Event, severe: Sequence[Event], gpus
         impact=f"Jobs on {len(followers) + 1} GPUs ended by the fault of one link"
         + (f"; {_ENDS[situation]}." if situation else "."),
         remedy=_describe_resets(context, [root, *(events[0] for _, events in sorted(followers.items()))]),
-        evidence=(
-            _evidence(root),
-            *(_evidence(events[0]) for _, events in sorted(followers.items())[: _SHOWN - 1]),
-        ),
+        evidence=(_evidence(root), *(_evidence(events[0]) for _, events in sorted(followers.items())[: _SHOWN - 1])),
         cause=f"NVLink {link}",
         situation=situation,
         ids=frozenset({f"{own}/{link}"}),

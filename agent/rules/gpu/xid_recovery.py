@@ -137,10 +137,8 @@ def _find_actions(context: RuleContext, event: Event, meaning: Xid) -> tuple[str
     decoded = decode_link_error(event)
     at_once, after = decoded or (meaning.at_once, meaning.after)
     if effective_code(event) in NVLINK5 and decoded is None:
-        at_once, after = (
-            ("IGNORE" if event.detail.get("severity") == "Nonfatal" else "RESET_GPU"),
-            "INVESTIGATE_LINK_SI",
-        )
+        at_once = "IGNORE" if event.detail.get("severity") == "Nonfatal" else "RESET_GPU"
+        after = "INVESTIGATE_LINK_SI"
     elif at_once == "WORKFLOW_NVLINK_ERR":
         after = "INVESTIGATE_LINK_SI"
     asked = find_driver_action(context, event.subject or "")

@@ -14,18 +14,11 @@ from agent.rules.devices import (
     find_function,
     is_nvidia,
     pci_source,
+    quote_acs,
     quote_iommu,
     why_unreachable,
 )
-from agent.rules.gpudirect.pairs import (
-    TRANSLATED,
-    Pair,
-    data_direct,
-    pairs,
-    passes_through,
-    peer_memory,
-    platform_kind,
-)
+from agent.rules.gpudirect.pairs import TRANSLATED, Pair, data_direct, pairs, passes_through, peer_memory, platform_kind
 from agent.rules.node_wide import aggregate_node_wide
 from agent.rules.pcie.registers import HIDDEN, is_hidden
 from agent.rules.rule import NODE, Fail, Pass, Result, rule
@@ -80,14 +73,7 @@ def _judge_acs_on_path(context: RuleContext, pair: Pair) -> Result:
             impact="Traffic between GPU and NIC goes up to the CPU and back: it is much slower, and can hang.",
             remedy=_switch_off(names),
             values=_name_ports(names),
-            evidence=tuple(
-                Evidence(
-                    what=f"ACS control of {port.id}",
-                    value=" ".join(port.acs.control) if port.acs else "",
-                    source=pci_source(context, port.id, "config"),
-                )
-                for port in redirecting
-            ),
+            evidence=tuple(quote_acs(context, port) for port in redirecting),
         )
     if any(port.acs is None for port in ports):
         return pair.unknown(HIDDEN)
@@ -190,9 +176,9 @@ def _fail_acs_directnic(context: RuleContext, port: PciFunction, what: str, wron
         impact="The Direct NIC path of this pair is slow or refused.",
         evidence=(
             Evidence(
-                what=f"ACS control of {port.id}",
-                value=" ".join(port.acs.control) if port.acs and port.acs.control else "none",
-                source=pci_source(context, port.id, "config"),
+                f"ACS control of {port.id}",
+                " ".join(port.acs.control) if port.acs and port.acs.control else "none",
+                pci_source(context, port.id, "config"),
             ),
         ),
         ids=frozenset({port.id} | below),
@@ -220,7 +206,7 @@ def _judge_ats_vm(context: RuleContext, pair: Pair) -> Result:
     return pair.fail(
         summary=f"{pair.nic.label} was passed through without ATS",
         impact="Each transfer goes up to the host's IOMMU and back, which is slower.",
-        evidence=(Evidence(what="ATS", value="off", source=pci_source(context, nic.id, "config")),),
+        evidence=(Evidence("ATS", "off", pci_source(context, nic.id, "config")),),
     )
 
 
@@ -266,7 +252,7 @@ def _fail_iommu_translated(context: RuleContext, functions: list[PciFunction]) -
         + (f"; {', '.join(clients)} may fail." if clients else "."),
         evidence=(
             *quote_iommu(context, functions[:8]),
-            Evidence(what="kernel command line", value=context.node.cmdline or "not known", source="/proc/cmdline"),
+            Evidence("kernel command line", context.node.cmdline or "not known", "/proc/cmdline"),
         ),
         severity="error" if clients else "warning",
         ids=frozenset(f.id for f in functions),
@@ -299,7 +285,7 @@ def _fail_iommu_group(context: RuleContext, dma: PciFunction, gpu: PciFunction) 
         summary=f"IOMMU group {_group(dma)}, and {device_label(context, gpu.id)} is in {_group(gpu)}",
         impact="The driver refuses the direct path of this pair.",
         evidence=tuple(
-            Evidence(what=f"IOMMU group of {f.id}", value=_group(f), source=f"/sys/bus/pci/devices/{f.id}/iommu_group")
+            Evidence(f"IOMMU group of {f.id}", _group(f), f"/sys/bus/pci/devices/{f.id}/iommu_group")
             for f in (dma, gpu)
         ),
         ids=frozenset({dma.id, gpu.id}),

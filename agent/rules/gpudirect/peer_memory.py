@@ -37,11 +37,9 @@ _KERNEL = r"(\d{1,3})\.(\d{1,3})"
 _CUDA = r"(\d{1,3})\.(\d{1,3})"
 _NEW_ENOUGH = ("Turing", "Ampere", "Ada", "Hopper", "Blackwell", "Rubin")
 _GENERATION = "Turing or newer"
-_KERNEL_NEED, _OPEN_NEED, _CUDA_NEED = (
-    "kernel 5.12 or later",
-    "open kernel modules of the NVIDIA driver",
-    "CUDA 11.7 or later in the driver",
-)
+_KERNEL_NEED = "kernel 5.12 or later"
+_OPEN_NEED = "open kernel modules of the NVIDIA driver"
+_CUDA_NEED = "CUDA 11.7 or later in the driver"
 _INSTALLED = {  # what meets a need of DMA-BUF
     _KERNEL_NEED: "a kernel of 5.12 or later",
     _OPEN_NEED: "the open kernel modules of the driver (`nvidia-open`) in place of the proprietary ones",
@@ -133,11 +131,11 @@ def _check_dmabuf(context: RuleContext, gpus: list[Gpu]) -> Result:
             "not-shown", detail="whether these GPUs are data-centre GPUs is not known: they have no name"
         )
     if not lacking:
-        return (
-            NODE.unknown("not-shown", detail=f"no peer-memory client; for DMA-BUF not known: {', '.join(unread)}")
-            if unread
-            else NODE.passes()
-        )
+        if unread:
+            return NODE.unknown(
+                "not-shown", detail=f"no peer-memory client; for DMA-BUF not known: {', '.join(unread)}"
+            )
+        return NODE.passes()
     used = _is_near_enough(context)
     return NODE.fail(
         summary="GPUDirect RDMA unavailable: no peer-memory client is loaded, and DMA-BUF is missing: "
@@ -146,13 +144,13 @@ def _check_dmabuf(context: RuleContext, gpus: list[Gpu]) -> Result:
         if used
         else "None for NCCL, which does not use it at this distance; libraries that do copy through host memory.",
         evidence=(
-            Evidence(what="peer-memory clients", value="none of " + ", ".join(_PEER_MODULES), source="/proc/modules"),
-            Evidence(what="kernel", value=context.node.kernel or "not known", source="uname -r"),
+            Evidence("peer-memory clients", "none of " + ", ".join(_PEER_MODULES), "/proc/modules"),
+            Evidence("kernel", context.node.kernel or "not known", "uname -r"),
             Evidence(
-                what="NVIDIA driver",
-                value=f"{context.software.driver.version or 'version not known'}, "
+                "NVIDIA driver",
+                f"{context.software.driver.version or 'version not known'}, "
                 f"{_flavour(context.software.driver.open)}, CUDA {context.software.driver.cuda or 'not known'}",
-                source="/proc/driver/nvidia/version",
+                "/proc/driver/nvidia/version",
             ),
         ),
         severity=None if used else "info",
@@ -200,21 +198,19 @@ def gdr_peermem_broken(context: RuleContext) -> Result:
     loaded = peer_memory(context)
     if not refused:
         why = context.why_probe_failed("kernel_log")
-        return (
-            NODE.unknown(why)
-            if why and context.topology.gpus
-            else NODE.not_applicable("no-such-device", detail="no such message")
-        )
+        if why and context.topology.gpus:
+            return NODE.unknown(why)
+        return NODE.not_applicable("no-such-device", detail="no such message")
     if loaded:
         return NODE.passes()
     if (why := context.why_probe_failed("modules")) and not (context.recorded and why.code == "evidence-absent"):
         return NODE.unknown(why)
-    return _fail_refused(context, refused[-1], knows_modules=why is None)
+    return _fail_refused(context, refused[-1], has_modules=why is None)
 
 
-def _fail_refused(context: RuleContext, line: Event, knows_modules: bool) -> Fail:
+def _fail_refused(context: RuleContext, line: Event, has_modules: bool) -> Fail:
     """The kernel refused the module; where the list of modules is not in the source, it may be loaded by now."""
-    stack, ready = context.software.rdma_stack, knows_modules and is_dmabuf_ready(context)
+    stack, ready = context.software.rdma_stack, has_modules and is_dmabuf_ready(context)
     kind = f"{stack.kind} {stack.version or ''}".strip()
     slower = "traffic between nodes is copied through host memory and is slower."
     return NODE.fail(
@@ -225,14 +221,14 @@ def _fail_refused(context: RuleContext, line: Event, knows_modules: bool) -> Fai
         impact="None: DMA-BUF has all that it needs."
         if ready
         else slower.capitalize()
-        if knows_modules
+        if has_modules
         else f"Unless it was loaded later, or NICs reach GPU memory by DMA-BUF: {slower}",
         evidence=(
-            Evidence(what="kernel log", value=line.text, source=line.source),
-            *([Evidence(what="RDMA stack", value=kind, source="/sys/module/ib_core")] if knows_modules else ()),
+            Evidence("kernel log", line.text, line.source),
+            *([Evidence("RDMA stack", kind, "/sys/module/ib_core")] if has_modules else ()),
         ),
-        severity="info" if ready else "error" if knows_modules else "warning",
-        confidence="high" if knows_modules else "medium",
+        severity="info" if ready else "error" if has_modules else "warning",
+        confidence="high" if has_modules else "medium",
         remedy="" if ready else _install_missing(check_dmabuf(context, capable_gpus(context))),
         cause=line.code or "symbol",
         situation="by-dmabuf" if ready else "",
@@ -261,8 +257,8 @@ def gdr_dmabuf_prereq(context: RuleContext) -> Result:
             impact="None today; without the client, traffic between nodes is copied through host memory.",
             remedy=_install_missing(needs),
             evidence=(
-                Evidence(what="peer-memory client", value=", ".join(clients), source="/proc/modules"),
-                Evidence(what="kernel", value=context.node.kernel or "not known", source="uname -r"),
+                Evidence("peer-memory client", ", ".join(clients), "/proc/modules"),
+                Evidence("kernel", context.node.kernel or "not known", "uname -r"),
             ),
         )
     if unread:
@@ -292,7 +288,7 @@ def gdr_legacy_nv_peer_mem(context: RuleContext) -> Iterator[Result]:
             impact="One of the two clients is used, and it is not known which."
             if both
             else "None today; it gets no new versions.",
-            evidence=(Evidence(what="loaded module", value="nv_peer_mem", source="/proc/modules"),),
+            evidence=(Evidence("loaded module", "nv_peer_mem", "/proc/modules"),),
         )
 
 
@@ -335,8 +331,8 @@ def _judge_bar1_small(context: RuleContext, gpu: Gpu) -> Result:
         summary=f"BAR1 is {size} MiB; the GPU has {gpu.memory_mib} MiB of memory",
         impact=f"NICs reach {100 * size / gpu.memory_mib:.1f}% of its memory at once: more fails to register.",
         evidence=(
-            Evidence(what=f"BAR1 of {gpu.label}", value=f"{size} MiB", source=source),
-            Evidence(what=f"memory of {gpu.label}", value=f"{gpu.memory_mib} MiB", source="nvidia-smi -q -d MEMORY"),
+            Evidence(f"BAR1 of {gpu.label}", f"{size} MiB", source),
+            Evidence(f"memory of {gpu.label}", f"{gpu.memory_mib} MiB", "nvidia-smi -q -d MEMORY"),
         ),
         severity=None if tiny else "info",
         cause="tiny" if tiny else "",
@@ -390,11 +386,7 @@ def _fail_datadirect(
         if functions and not dark
         else "Install NIC firmware, DOCA-OFED and a kernel that have data direct.",
         evidence=(
-            Evidence(
-                what="data-direct functions",
-                value=join_labels(functions) or "none",
-                source=f"lspci -d {MELLANOX[2:]}:2100 -k",
-            ),
+            Evidence("data-direct functions", join_labels(functions) or "none", f"lspci -d {MELLANOX[2:]}:2100 -k"),
             *(setting.evidence("NCCL_IB_DATA_DIRECT") for setting in off),
         ),
         cause="missing" if not functions else "driver" if dark else "setting",

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from agent.model.counters import netdev_counters
 from agent.model.finding import Evidence
 from agent.model.nic import Nic
+from agent.rules.applicability import behind
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import MINUTE, scale_count
 from agent.rules.devices import find_function
 from agent.rules.gpudirect.pairs import NEAR, Pair, pairs, platform_kind
 from agent.rules.nccl.settings import effective_settings, why_files_unread, why_jobs_unread
-from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.node_wide import aggregate_node_wide, on_all
 from agent.rules.pages import read_limit
 from agent.rules.pcie.registers import DeviceRegisters, nic_registers, register_evidence, why_unread
 from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule
@@ -31,20 +32,8 @@ def _unjudged(context: RuleContext) -> Result | None:
     return NODE.unknown(context.why_no_rail_known) if context.why_no_rail_known else None
 
 
-@rule("gdr-mrrs-small")
-def gdr_mrrs_small(context: RuleContext) -> Iterator[Result]:
-    shut = _unjudged(context)
-    if shut:
-        yield shut
-        return
-    answers = (
-        _judge_mrrs_small(context, register) if isinstance(register, DeviceRegisters) else register
-        for register in nic_registers(context)
-    )
-    yield from aggregate_node_wide(answers, "small read requests on every rail")
-
-
-def _judge_mrrs_small(context: RuleContext, registers: DeviceRegisters) -> Result:
+@rule("gdr-mrrs-small", each=behind(_unjudged)(nic_registers), merge=on_all("small read requests on every rail"))
+def gdr_mrrs_small(context: RuleContext, registers: DeviceRegisters) -> Result:
     nic = registers.nic
     if nic is None or nic.role != "rail":
         return registers.not_applicable("no-such-device", detail="no rail")
@@ -75,9 +64,7 @@ def _stall_evidence(context: RuleContext, nic: Nic) -> Iterator[Evidence]:
         for name in _STALL_COUNTERS:
             move = context.counter_delta(f"netdev:{netdev.id}", name, now) or 0
             if move and scale_count(context, move, MINUTE) >= context.threshold(_STALLS):
-                yield Evidence(
-                    what=f"{name} of {netdev.label}, moved by", value=str(move), source=f"ethtool -S {netdev.label}"
-                )
+                yield Evidence(f"{name} of {netdev.label}, moved by", str(move), f"ethtool -S {netdev.label}")
 
 
 _KEY = "NCCL_IB_PCI_RELAXED_ORDERING"
@@ -90,11 +77,8 @@ _QUIRKS = frozenset(
 
 
 @rule("gdr-relaxed-ordering-off")
+@behind(_unjudged)
 def gdr_relaxed_ordering_off(context: RuleContext) -> Iterator[Result]:
-    shut = _unjudged(context)
-    if shut:
-        yield shut
-        return
     amd = "amd" in (context.node.cpu.vendor or "").lower()
     answers = (
         _judge_relaxed_ordering(context, register, amd) if isinstance(register, DeviceRegisters) else register
@@ -111,7 +95,7 @@ def gdr_relaxed_ordering_off(context: RuleContext) -> Iterator[Result]:
             summary=f"{_KEY}=0: NCCL does not let writes of rails overtake each other",
             impact="Writes into GPU memory wait for each other and may not reach line rate, most of all on AMD EPYC.",
             remedy=f"Take {_KEY} out of {settings[0].source}.",
-            evidence=tuple(Evidence(what=_KEY, value=setting.value, source=setting.source) for setting in settings),
+            evidence=tuple(Evidence(_KEY, setting.value, setting.source) for setting in settings),
             severity="warning" if amd else None,
             confidence="medium",
             cause="nccl",
@@ -181,7 +165,7 @@ def _fail_nic_gpu_ratio(shares: Mapping[str, float], labels: Mapping[str, str]) 
         summary=f"{join_labels(poor)} share their rails; other GPUs have {most:g} each",
         impact=f"{100 * (1 - least / most):.0f}% less bandwidth between nodes for these GPUs.",
         evidence=tuple(
-            Evidence(what=f"rails of {labels[gpu]}", value=f"{share:g}", source="nvidia-smi topo -m")
+            Evidence(f"rails of {labels[gpu]}", f"{share:g}", "nvidia-smi topo -m")
             for gpu, share in sorted(shares.items())
         ),
         ids=frozenset(shares),
@@ -200,8 +184,8 @@ def gdr_topology_hidden(context: RuleContext) -> Result:
         for f in (find_function(context, pair.gpu), find_function(context, pair.nic))
         if f
     }
-    told_apart = len(all_pairs) < len(gpus) * len(rails) or any(p.path.pcie_kind in NEAR for p in all_pairs)
-    if told_apart or len(nodes - {None}) > 1:
+    is_distinguished = len(all_pairs) < len(gpus) * len(rails) or any(p.path.pcie_kind in NEAR for p in all_pairs)
+    if is_distinguished or len(nodes - {None}) > 1:
         return NODE.passes()
     files = effective_settings(context, "NCCL_TOPO_FILE")
     served = any(
@@ -216,12 +200,8 @@ def gdr_topology_hidden(context: RuleContext) -> Result:
         summary=f"{len(gpus)} GPUs and {len(rails)} rails look equally far, and no topology file is set",
         impact=f"NCCL pairs them by chance: {len(rails) - 1} of {len(rails)} choices are not the near rail.",
         evidence=(
-            Evidence(
-                what="way of every pair",
-                value=all_pairs[0].path.pcie_kind or "not known",
-                source="nvidia-smi topo -m",
-            ),
-            Evidence(what="NCCL_TOPO_FILE", value="not set", source=", ".join(context.software.nccl.searched[:4])),
+            Evidence("way of every pair", all_pairs[0].path.pcie_kind or "not known", "nvidia-smi topo -m"),
+            Evidence("NCCL_TOPO_FILE", "not set", ", ".join(context.software.nccl.searched[:4])),
         ),
     )
 
@@ -240,7 +220,7 @@ def gdr_netns_exclusive(context: RuleContext) -> Result:
     return NODE.fail(
         summary="RDMA devices are exclusive to one network namespace each",
         impact="A container without RDMA devices of its own finds none, and uses TCP.",
-        evidence=(Evidence(what="RDMA namespaces", value=mode, source="rdma system show"),),
+        evidence=(Evidence("RDMA namespaces", mode, "rdma system show"),),
     )
 
 
@@ -265,8 +245,8 @@ def gdr_soft_rdma(context: RuleContext) -> Iterator[Result]:
                 "and NCCL_IB_HCA is not set",
                 impact=f"NCCL may build a ring over it: some 10 Gb/s, and all {len(context.rails)} rails wait.",
                 evidence=(
-                    Evidence(what="RDMA device", value=f"{nic.label}, software, ACTIVE", source="rdma link"),
-                    Evidence(what="NCCL_IB_HCA", value="not set", source=", ".join(context.software.nccl.searched[:4])),
+                    Evidence("RDMA device", f"{nic.label}, software, ACTIVE", "rdma link"),
+                    Evidence("NCCL_IB_HCA", "not set", ", ".join(context.software.nccl.searched[:4])),
                 ),
                 ids=frozenset({nic.id}),
             )

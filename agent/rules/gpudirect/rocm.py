@@ -69,8 +69,8 @@ def _fail_not_ready(context: RuleContext, ready: bool) -> Fail:
         if ready
         else "Install the OFED whose kernel modules have peer memory, or a kernel with both options.",
         evidence=(
-            Evidence(what="peer-memory client amdkfd", value="not registered", source="/sys/kernel/mm/memory_peers"),
-            *(Evidence(what=option, value=settings[option], source="/boot/config-$(uname -r)") for option in _OPTIONS),
+            Evidence("peer-memory client amdkfd", "not registered", "/sys/kernel/mm/memory_peers"),
+            *(Evidence(option, settings[option], "/boot/config-$(uname -r)") for option in _OPTIONS),
         ),
         severity="warning" if ready else None,
         confidence="medium" if ready else "high",

@@ -15,34 +15,23 @@ from agent.rules.rule import Fail, Rule
 _BY_ENV = "gdr-disabled-by-env"  # of its settings some are about ways between GPUs (P2P, SHM): each for itself
 _C2C_OFF = "NCCL_NET_GDR_C2C"
 # What keeps NICs away from GPU memory at all, and what slows them: rules of any family
-BLOCKING = frozenset(
-    {
-        "gdr-no-path",
-        "amd-gdr-not-ready",
-        "amd-kfd-missing",
-        "gdr-peermem-broken",
-        "gdr-devnodes-missing",
-        "gdr-memlock-low",
-    }
-    | {f"{_BY_ENV} {key}" for key in ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_DMABUF_ENABLE")}
-    | {f"{_BY_ENV} {_C2C_OFF}"}
-    | {"gdr-efa-stack", "pcie-device-gone", "gpu-missing", "ib-port-down", "ib-no-sm", "roce-link-down"}
-    | {"roce-gid-v1-only", "roce-no-ip", "roce-netdev-missing", "pci-driver-missing", "inventory-lost"}
-    | {"gdr-acs-directnic", "gdr-iommu-group-directnic"}
-)
-_SLOWS = frozenset(
-    {"gdr-acs-on-path", "gdr-iommu-translated", "gdr-ats-vm", "gdr-mrrs-small", "gdr-bar1-small"}
-    | {"gdr-datadirect-missing", "gdr-topology-hidden", "gdr-relaxed-ordering-off", "affinity-gpu-far-from-nic"}
-    | {"pcie-width-downgraded", "pcie-speed-downgraded", "pcie-path-bottleneck", "pcie-nic-starved", "pcie-link-down"}
-    | {"pcie-mps-mismatch", "pcie-slot-limits-card", "roce-speed-degraded", "ib-rate-degraded"}
-    | {f"{_BY_ENV} NCCL_NET_GDR_READ"}  # what is sent alone
-)
-_DECIDE = (
-    "gdr-no-path",
-    "amd-gdr-not-ready",
-    "gdr-acs-on-path",
-    "gdr-iommu-translated",
-)  # unknown here is unknown for the pair
+BLOCKING = frozenset({
+    "gdr-no-path", "amd-gdr-not-ready", "amd-kfd-missing", "gdr-peermem-broken", "gdr-devnodes-missing",
+    "gdr-memlock-low", "gdr-efa-stack", "gdr-acs-directnic", "gdr-iommu-group-directnic", "pcie-device-gone",
+    "gpu-missing", "pci-driver-missing", "inventory-lost", "ib-port-down", "ib-no-sm", "roce-link-down",
+    "roce-gid-v1-only", "roce-no-ip", "roce-netdev-missing",
+    *(f"{_BY_ENV} {key}" for key in ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_DMABUF_ENABLE")),
+    f"{_BY_ENV} {_C2C_OFF}",
+})  # fmt: skip
+_SLOWS = frozenset({
+    "gdr-acs-on-path", "gdr-iommu-translated", "gdr-ats-vm", "gdr-mrrs-small", "gdr-bar1-small",
+    "gdr-datadirect-missing", "gdr-topology-hidden", "gdr-relaxed-ordering-off", "affinity-gpu-far-from-nic",
+    "pcie-width-downgraded", "pcie-speed-downgraded", "pcie-path-bottleneck", "pcie-nic-starved", "pcie-link-down",
+    "pcie-mps-mismatch", "pcie-slot-limits-card", "roce-speed-degraded", "ib-rate-degraded",
+    f"{_BY_ENV} NCCL_NET_GDR_READ",  # what is sent alone
+})  # fmt: skip
+# Unknown here is unknown for the pair
+_DECIDE = ("gdr-no-path", "amd-gdr-not-ready", "gdr-acs-on-path", "gdr-iommu-translated")
 
 
 def build_verdicts(

@@ -55,7 +55,7 @@ CLUSTER_MEANINGS = {
         "Where both ends of a connection differ, large packets are lost, or it is slower.", "setting", "low",
     ),
     "bmc-leak": ToolMeaning(
-        "critical", "the BMC states a leak of coolant", "The server is switched off, or must be.", "leak", "medium",
+        "critical", "the BMC states a leak of coolant", "The server is switched off, or must be.", "leak",
     ),
     "gpu-count": ToolMeaning(
         "error", "a health check finds another number of GPUs than the node has",
@@ -201,7 +201,7 @@ CLUSTER_MEANINGS = {
 }  # fmt: skip
 _NOW = "What it means depends on what the part shows now, which the source does not have."
 MONITORING_MEANINGS = {
-    "redfish-critical": ToolMeaning("warning", "the BMC rates a part as critical", _NOW, "redfish", "medium"),
+    "redfish-critical": ToolMeaning("warning", "the BMC rates a part as critical", _NOW, "redfish"),
     "redfish-lanes": ToolMeaning(
         "warning",
         "by the BMC, the PCIe link of a part has fewer lanes than it supports",
@@ -215,7 +215,7 @@ MONITORING_MEANINGS = {
     "stated-xid": ToolMeaning("warning", "a text names an Xid of the driver", _NOW, "xid", "low"),
     "alert-xid": ToolMeaning("warning", "an alert of monitoring states an Xid", _NOW, "alert", "low"),
     "alert-firing": ToolMeaning("warning", "an alert of monitoring fires", _NOW, "alert", "low"),
-    "amd-unhealthy": ToolMeaning("warning", "the exporter of AMD rates the GPU as unhealthy", _NOW, "alert", "medium"),
+    "amd-unhealthy": ToolMeaning("warning", "the exporter of AMD rates the GPU as unhealthy", _NOW, "alert"),
     "redfish-warning": ToolMeaning("info", "the BMC rates a part with a warning", _NOW, "redfish", "low"),
     "redfish-speed": ToolMeaning(
         "info",

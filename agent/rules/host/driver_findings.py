@@ -25,7 +25,7 @@ from agent.rules.devices import (
 )
 from agent.rules.host.driver_meanings import MEANINGS
 from agent.rules.host.host_meanings import HOST_MEANINGS
-from agent.rules.host.meaning import Meaning
+from agent.rules.host.meaning import Meaning, fill_forms
 from agent.rules.host.network_driver_meanings import FAMILIES, OF_THE_STACK
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail
@@ -33,11 +33,7 @@ from agent.rules.wording import count_of, join_labels
 
 _ORDER = list(MEANINGS)  # of several sentences about one device the first is the cause
 _ON_PURPOSE = "vfio"
-_UNLESS_GEAR = (
-    "inaccessible",
-    "iommu-fault",
-    "reset-unanswered",
-)  # which every device has, also those that no job uses
+_UNLESS_GEAR = ("inaccessible", "iommu-fault", "reset-unanswered")  # every device has them, also those of no job
 _SIZE, _LARGE = re.compile(r"\[mem size 0x([0-9a-f]{1,16})"), 1 << 30
 _OF_GUESTS = ("region-taken", "reserved-memory")  # what vfio-pci states of a device that is given to a guest
 _AUXILIARY = ("rdma-probe", "interface-probe")
@@ -52,6 +48,12 @@ _FIRMWARE_KINDS = ("mlx5", "nic_firmware")
 _EXPLAINED_BY = {"gsp-silent": ("xid", "gpu_lost", "gpu_init"), "queue-stalled": _FIRMWARE_KINDS}
 _OF_CLOUDS = ("cloud-nic-silent", "cloud-nic-stalled", "cloud-nic-reset")  # the instance's only way to the others
 _OF_INTERFACES = ("queue-stalled", *_OF_CLOUDS)  # which they name
+_FORMS = (  # what a line states beside its code, in this order
+    "{name}", "{unit} by the driver's own count", "held by {holder}", "{devices}", "BAR{bar} of {size} MB | BAR{bar}",
+    "{interface}", "at {server}", "{command}", "{got} of {asked}", "{file}", "{chip}", "{task}", "{what}", "{block}",
+    "NVLink {link}", "HBM {hbm}", "CPU {cpu}", "{service}", "node {node}", "module {module}", "error {error}",
+    "before it: {before}",
+)  # fmt: skip
 _SHOWN = 6
 
 
@@ -89,11 +91,9 @@ def _counts(context: RuleContext, event: Event) -> bool:
     meaning = MEANINGS[code]
     if not meaning.alone and _is_explained(context, event):
         return False
-    gpu, nic, function = (
-        context.gpu_by_pci.get(address),
-        context.nic_by_pci.get(address),
-        context.functions.get(address),
-    )
+    gpu = context.gpu_by_pci.get(address)
+    nic = context.nic_by_pci.get(address)
+    function = context.functions.get(address)
     if function is not None and function.physical_function:
         return False
     if code == "api-mismatch" and _MISMATCH in (context.why_probe_failed("gpu") or "").lower():
@@ -244,30 +244,10 @@ def _list_places(context: RuleContext, event: Event, name: str) -> set[str]:
 
 def _describe_details(event: Event) -> str:
     """What else the line states that a person needs."""
-    detail = event.detail
-    rows = [
-        detail.get("name"),
-        f"{detail['unit']} by the driver's own count" if "unit" in detail else None,
-        f"held by {detail['holder']}" if "holder" in detail else None,
-        count_of(int(detail["devices"]), "devices") if detail.get("devices", "").isdecimal() else None,
-        f"BAR{detail['bar']} of {detail['size']} MB" if "bar" in detail and "size" in detail else None,
-        f"BAR{detail['bar']}" if "bar" in detail and event.code in ("bar-unassigned", "region-taken") else None,
-        detail.get("interface"),
-        f"at {detail['server']}" if "server" in detail else None,
-        detail.get("command"),
-        f"{detail['got']} of {detail['asked']}" if "got" in detail else None,
-        detail.get("file"),
-        detail.get("chip"),
-        detail.get("task"),
-        detail.get("what") if event.code != "api-mismatch" else None,
-        detail.get("block"),
-        f"NVLink {detail['link']}" if "link" in detail else None,
-        f"HBM {detail['hbm']}" if "hbm" in detail else None,
-        f"CPU {detail['cpu']}" if "cpu" in detail else None,
-        detail.get("service"),
-        f"node {detail['node']}" if "node" in detail else None,
-        f"module {detail['module']}" if "module" in detail else None,
-        f"error {detail['error']}" if "error" in detail else None,
-        f"before it: {detail['before']}" if "before" in detail else None,
-    ]
-    return join_labels([row for row in rows if row])
+    detail = dict(event.detail)
+    if event.code == "api-mismatch":
+        detail.pop("what", None)
+    devices = detail.pop("devices", "")
+    if devices.isdecimal():
+        detail["devices"] = count_of(int(devices), "devices")
+    return join_labels(fill_forms(detail, _FORMS))

@@ -26,10 +26,10 @@ MEANINGS = {
     ),
     "no-interrupt": Meaning("critical", "the GPU has no interrupt", _NO_GPU),
     "needs-reset": Meaning(
-        "critical", "an earlier start of its firmware still holds its memory (WPR2): it needs a reset", _NO_GPU
+        "critical", "an earlier start of its firmware still holds its memory (WPR2): it needs a reset", _NO_GPU,
     ),
     "memory-online": Meaning(
-        "critical", "the kernel does not put the GPU's memory online as movable (auto_online_blocks)", _NO_GPU
+        "critical", "the kernel does not put the GPU's memory online as movable (auto_online_blocks)", _NO_GPU,
     ),
     "gsp-firmware-missing": Meaning("critical", "the firmware of its GSP is not installed with the driver", _NO_GPU),
     "inaccessible": Meaning("critical", "its config space cannot be read: it sleeps, or is off the bus"),
@@ -69,7 +69,7 @@ MEANINGS = {
     "rdma-port": Meaning("error", "RDMA did not start on its port", "No job can use RDMA on this NIC."),
     "rdma-probe": Meaning("error", "RDMA did not start on a function of the NIC", "No job can use RDMA on it."),
     "interface-probe": Meaning(
-        "error", "the driver made no network interface of a function of the NIC", "No job can use that port."
+        "error", "the driver made no network interface of a function of the NIC", "No job can use that port.",
     ),
     "module-refused": Meaning("warning", "the NIC refuses the module or cable in its port", "It has no link.", False),
     "nouveau": Meaning(
@@ -108,9 +108,7 @@ MEANINGS = {
         "info", "a program accessed GPU memory that it has not mapped, mostly an error of the program",
         "That program ends with an error.", False,
     ),
-    "bar-unassigned": Meaning(
-        "error", "the kernel found no memory window for one of its regions", confidence="medium",
-    ),
+    "bar-unassigned": Meaning("error", "the kernel found no memory window for one of its regions", confidence="medium"),
     "vf-bar": Meaning(
         "info", "the kernel found no memory window for its virtual functions (SR-IOV)",
         "None, unless virtual functions are to be used: the kernel then cannot create them.", False,
@@ -145,7 +143,7 @@ MEANINGS = {
         "Programs that use GPUs may fail until the node is rebooted.", False, "medium",
     ),
     "gds-module": Meaning(
-        "warning", "GPUDirect Storage does not fit a module of storage or RDMA", _NO_GDS, False, "medium"
+        "warning", "GPUDirect Storage does not fit a module of storage or RDMA", _NO_GDS, False, "medium",
     ),
     "gds-pin": Meaning("warning", "GPUDirect Storage could not pin GPU memory", _NO_GDS, False, "medium"),
     "vfio-memlock": Meaning(
@@ -160,8 +158,8 @@ MEANINGS = {
         "Lossless traffic of this port stands still: jobs hang or time out.", False,
     ),
     "doorbells": Meaning(
-        "warning", "the NIC dropped requests of programs (doorbells)",
-        "Sends of a job may wait until they time out.", False, "medium",
+        "warning", "the NIC dropped requests of programs (doorbells)", "Sends of a job may wait until they time out.",
+        False, "medium",
     ),
     "nic-hot": Meaning(
         "error", "its chip is above a temperature limit", "It slows down or shuts down: its links go down.", False,
@@ -189,8 +187,8 @@ MEANINGS = {
     "intel-memory": Meaning("critical", "the firmware did not start the memory of the Intel GPU", _NO_GPU),
     "intel-firmware": Meaning("critical", "the scheduler (GuC) of the Intel GPU did not start", _NO_GPU, alone=False),
     "intel-reset": Meaning(
-        "warning", "the driver reset a part of the Intel GPU: work on it did not end",
-        "The job on it was ended.", False, "medium", alone=False,
+        "warning", "the driver reset a part of the Intel GPU: work on it did not end", "The job on it was ended.",
+        False, "medium", alone=False,
     ),
     "intel-page-fault": Meaning(
         "info", "a program accessed memory of the Intel GPU that it has not mapped, mostly an error of the program",
@@ -204,8 +202,8 @@ MEANINGS = {
         "Jobs of several servers do not start.", False,
     ),
     "gpu-memory-path": Meaning(
-        "critical", "the driver reads other data from the GPU's memory than it wrote", _NO_GPU, False, "medium",
-        alone=False,
+        "critical", "the driver reads other data from the GPU's memory than it wrote", _NO_GPU,
+        False, "medium", alone=False,
     ),
     "gpu-internal-error": Meaning(
         "error", "a processor of the GPU reports an error of its hardware",
@@ -220,8 +218,8 @@ MEANINGS = {
         False, "medium", alone=False,
     ),
     "confidential-compute": Meaning(
-        "critical", "confidential computing met a fatal error: encrypted transfers to the GPU fail", _NO_GPU, False,
-        "medium",
+        "critical", "confidential computing met a fatal error: encrypted transfers to the GPU fail", _NO_GPU,
+        False, "medium",
     ),
     "memory-unreachable": Meaning(
         "error", "memory of the host is at an address that the GPU cannot reach",
@@ -261,8 +259,8 @@ MEANINGS = {
         False, "medium", alone=False,
     ),
     "amd-internal-error": Meaning(
-        "error", "a part of the GPU reports an error of its hardware", "Jobs on the GPU end, until it is reset.", False,
-        "medium", alone=False,
+        "error", "a part of the GPU reports an error of its hardware", "Jobs on the GPU end, until it is reset.",
+        False, "medium", alone=False,
     ),
     "amd-ras-table": Meaning(
         "warning", "the table of bad pages of its memory could not be read or written",
@@ -280,12 +278,12 @@ MEANINGS = {
         "error", "the host of this virtual machine does not answer about the GPU", _NO_GPU, True, "medium",
     ),
     "amd-oversubscribed": Meaning(
-        "info", "programs created more queues than the GPU can run at once", "They take turns: work is slower.", False,
-        "medium",
+        "info", "programs created more queues than the GPU can run at once", "They take turns: work is slower.",
+        False, "medium",
     ),
     "gaudi-shut-down": Meaning(
-        "critical", "its board shut it down (CPLD): power or temperature", "The driver resets it: its job ends.", False,
-        "medium",
+        "critical", "its board shut it down (CPLD): power or temperature", "The driver resets it: its job ends.",
+        False, "medium",
     ),
     "gaudi-program": Meaning(
         "info", "an engine accessed memory that the program has not mapped, mostly an error of the program",
@@ -309,15 +307,13 @@ MEANINGS = {
     "gsp-not-started": Meaning("critical", "the GPU's own processor (GSP) did not start", _NO_GPU, alone=False),
     "gfw-boot": Meaning("critical", "the firmware of the GPU did not finish its boot (GFW)", _NO_GPU, alone=False),
     "bar-invalid": Meaning(
-        "critical", "the BIOS or the hypervisor gave a GPU no valid memory region (BAR)", _NO_GPU, alone=False
+        "critical", "the BIOS or the hypervisor gave a GPU no valid memory region (BAR)", _NO_GPU, alone=False,
     ),
     "probe-failed": Meaning(
-        "critical", "the NVIDIA driver could not start its GPUs and does not state why", _NO_GPU, alone=False
+        "critical", "the NVIDIA driver could not start its GPUs and does not state why", _NO_GPU, alone=False,
     ),
     "amd-block": Meaning("critical", "a part of the AMD GPU did not start", _NO_GPU, alone=False),
-    "gaudi-boot": Meaning(
-        "error", "its firmware does not finish its boot", _NO_GPU, True, "medium", alone=False,
-    ),
+    "gaudi-boot": Meaning("error", "its firmware does not finish its boot", _NO_GPU, True, "medium", alone=False),
     "device-unusable": Meaning("critical", "the driver took the accelerator out of use", _NO_GPU, alone=False),
     "gaudi-reset": Meaning(
         "warning", "the driver reset the accelerator", "The job on it was ended.", False, "medium", alone=False,

@@ -19,9 +19,9 @@ _COUNTED = ("memory", "heat", "link")  # kinds of what is counted
 
 
 class FailureWords(msgspec.Struct, frozen=True):
-    """A kind of failure. `says`: what it is; `pattern`: its words; `impact`: what that may mean for jobs."""
+    """A kind of failure. `title`: what it is; `pattern`: its words; `impact`: what that may mean for jobs."""
 
-    says: str
+    title: str
     pattern: str
     impact: str
 
@@ -31,8 +31,7 @@ FAILURE_WORDS = {  # of several the first
         "the device is lost or needs a reset",
         r"GPU_IS_LOST|FULLCHIP_RESET|RESET_REQUIRED|(?i:^(?!.*(?:\bPSU|power suppl|\bfan\b)).*?(?:fall\w* off|"
         r"disappear|\blost\b(?! (?:packet|frame|carrier|its carrier|link))|\bgone\b(?! down)|no longer|wedged|"
-        r"needs? (?:a )?reset|\boffline\b|\bdead\b))",
-        "Jobs on it end, and none can start on it until it is back.",
+        r"needs? (?:a )?reset|\boffline\b|\bdead\b))", "Jobs on it end, and none can start on it until it is back.",
     ),
     "memory": FailureWords(
         "memory or logic of the device has an error",
@@ -54,8 +53,7 @@ FAILURE_WORDS = {  # of several the first
         "a link between devices failed",
         r"(?i:nvlink|\bxgmi|c2c|\bhccs|fabric|inband|\blinks?\b|\blanes?\b|\btraining\b(?! (?:job|step|script|run))|"
         r"carrier|\bcables?\b|transceiver|optic|\bmodule \d|\bFEC\b|\bBER\b|CRC|symbol err|\b[Pp]olling\b|\bdown\b|"
-        r"loss of si|no (?:link|signal))",
-        "What uses it fails, waits, or takes a slower way around it.",
+        r"loss of si|no (?:link|signal))", "What uses it fails, waits, or takes a slower way around it.",
     ),
     "version": FailureWords(
         "firmware or versions do not fit",
@@ -76,20 +74,17 @@ FAILURE_WORDS = {  # of several the first
     "peer": FailureWords(
         "the other side was not reached",
         r"(?i:unreachable|refused|connect|no route|\bpeer\b|remote|handshake|resolve|\bARP\b|neighbou?r|endpoint|"
-        r"\bQP\b|queue pair|\bGID\b)",
-        "Jobs between the two sides do not start, or wait until a time limit ends them.",
+        r"\bQP\b|queue pair|\bGID\b)", "Jobs between the two sides do not start, or wait until a time limit ends them.",
     ),
     "silent": FailureWords(
         "a part of the device did not answer in time",
         r"(?i:time[d ]?-?\s?out|\bETIME|respon|hung\b|stuck\b|halt|stall|giv\w+ up|gave up|expired|heartbeat|not ready|"
-        r"never )",
-        "What waits for it goes on late, or not at all.",
+        r"never )", "What waits for it goes on late, or not at all.",
     ),
     "missing": FailureWords(
         "something that it needs is not there",
         r"(?i:not found|no such|missing|not loaded|not exist|not detected|not present|not available|unavailable|"
-        r"absent)",
-        "What needs it does not start, or goes on in a slower way.",
+        r"absent)", "What needs it does not start, or goes on in a slower way.",
     ),
     "setting": FailureWords(
         "a program asked for what the device or driver does not have",
@@ -97,17 +92,13 @@ FAILURE_WORDS = {  # of several the first
         r"parameter|setting|bad |violation|exceed|out of range)",
         "The setting is as before, or the part works otherwise than its neighbours.",
     ),
-}
+}  # fmt: skip
 VALUE_WORDS = {  # of labels and cells that state trouble
     "state": FailureWords(
-        "the state is not that of a part that works",
-        "",
-        "Jobs that use the part may end, wait, or run at its speed.",
+        "the state is not that of a part that works", "", "Jobs that use the part may end, wait, or run at its speed."
     ),
     "count": FailureWords(
-        "errors are counted",
-        "",
-        "Counts of long ago are harmless. Where they grow under load, jobs run slower or end.",
+        "errors are counted", "", "Counts of long ago are harmless. Where they grow under load, jobs run slower or end."
     ),
 }
 
@@ -151,10 +142,7 @@ _OF_THEME = (  # what shows a part whose name has no such form, by the words of 
         "ipmitool sdr elist; ipmitool sel elist; ipmitool dcmi power reading",
     ),
     (r"\boffset\b|\bptp\b|\bntp\b", "chronyc tracking; chronyc sources; timedatectl"),
-    (
-        r"\b(?:x?gmi|amdgpu|rocm|mi[23]\d\d)",
-        "amd-smi static; amd-smi metric; amd-smi xgmi; dmesg -T",
-    ),
+    (r"\b(?:x?gmi|amdgpu|rocm|mi[23]\d\d)", "amd-smi static; amd-smi metric; amd-smi xgmi; dmesg -T"),
     (
         r"gpu|t?flops|nvlink|\bxids?\b|\bhbm\b|\bsm\b|\btemp|throttl|\becc\b|nvswitch",
         "nvidia-smi -q; nvidia-smi nvlink -s; nvidia-smi topo -m; dmesg -T",
@@ -213,7 +201,7 @@ _STATED_BY = (
     ("values", "by a value that no check explains", {**FAILURE_WORDS, **VALUE_WORDS}),
 )
 WORDS_MEANINGS = {
-    f"{code}-{kind}": ToolMeaning("info", f"{stated}, {row.says}", row.impact, f"words-{kind}", "low")
+    f"{code}-{kind}": ToolMeaning("info", f"{stated}, {row.title}", row.impact, f"words-{kind}", "low")
     for code, stated, rows in _STATED_BY
     for kind, row in rows.items()
 }

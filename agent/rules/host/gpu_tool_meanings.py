@@ -118,8 +118,7 @@ GPU_MEANINGS = {
         "warning", "a GPU could not be reset", "What the reset was to repair is still there.", "reset-refused", "low",
     ),
     "mig-refused": ToolMeaning(
-        "warning", "MIG is not set up as it was asked for", "GPU instances are missing, or the old ones stay.",
-        "mig", "medium",
+        "warning", "MIG is not set up as it was asked for", "GPU instances are missing, or the old ones stay.", "mig",
     ),
     "smi-refused": ToolMeaning("info", "nvidia-smi could not change a setting", _NO_CHANGE, "refused", "low"),
     "installer-nouveau": ToolMeaning(
@@ -196,7 +195,7 @@ GPU_MEANINGS = {
     "amd-no-rights": ToolMeaning(
         "warning", "a user may not open the GPUs (/dev/kfd)", "Programs of this user see no GPU.", "rights",
     ),
-    "amd-hang": ToolMeaning("error", "a GPU hung, and its program ended", _ONE_PROGRAM, "amd-fault", "medium"),
+    "amd-hang": ToolMeaning("error", "a GPU hung, and its program ended", _ONE_PROGRAM, "amd-fault"),
     "amd-fault": ToolMeaning(
         "warning", "a program on a GPU accessed memory that is not there, or met a hardware exception",
         "A fault of the program more often than of the GPU; with ACS or a translating IOMMU it can be direct traffic.",
@@ -252,7 +251,7 @@ GPU_MEANINGS = {
         "error", "a Neuron device met uncorrectable errors of its memory", _BAD_MEMORY, "accelerator",
     ),
     "neuron-hardware": ToolMeaning(
-        "error", "a Neuron device met an error of its hardware", _ONE_PROGRAM, "accelerator", "medium",
+        "error", "a Neuron device met an error of its hardware", _ONE_PROGRAM, "accelerator",
     ),
     "neuron-busy": ToolMeaning(
         "warning", "a program could not get the Neuron cores that it asked for",

@@ -18,16 +18,14 @@ HOST_MEANINGS = {
     "kernel-panic": Meaning(
         "critical", "the kernel stopped (panic)", "The node went down, and all its jobs with it.", False, "medium",
     ),
-    "host-hot": Meaning(
-        "critical", "the server is above its highest temperature", "It switches off.", False, "medium",
-    ),
+    "host-hot": Meaning("critical", "the server is above its highest temperature", "It switches off.", False, "medium"),
     "machine-check": Meaning(
         "error", "a CPU reported a hardware error that was not corrected (machine check)",
         "The program on that CPU ends, or the node stops.", False, "medium",
     ),
     "bus-error": Meaning(
-        "error", "the platform reported an error of the hardware that no device explains (NMI)",
-        "The node may stop.", False, "medium",
+        "error", "the platform reported an error of the hardware that no device explains (NMI)", "The node may stop.",
+        False, "medium",
     ),
     "memory-uncorrected": Meaning(
         "error", "the host's memory has an error that cannot be corrected",
@@ -38,8 +36,8 @@ HOST_MEANINGS = {
         "Programs that use its data wait or fail; if the system is on it, the node hangs.", False, "medium",
     ),
     "file-system-failed": Meaning(
-        "error", "a file system reports errors, or is no longer written to",
-        "Programs that write to it fail.", False, "medium",
+        "error", "a file system reports errors, or is no longer written to", "Programs that write to it fail.",
+        False, "medium",
     ),
     "kernel-oops": Meaning(
         "error", "the kernel met an error in its own code or in a driver",
@@ -62,8 +60,8 @@ HOST_MEANINGS = {
         "It cannot be ended while it waits.", False, "low",
     ),
     "memory-limit": Meaning(
-        "info", "a job reached its limit of memory (cgroup), and the kernel ended a program of it",
-        "That job ended.", False, "medium",
+        "info", "a job reached its limit of memory (cgroup), and the kernel ended a program of it", "That job ended.",
+        False, "medium",
     ),
     "process-limit": Meaning(
         "info", "a job, or the node, reached its limit of processes or of open files",
@@ -74,12 +72,11 @@ HOST_MEANINGS = {
         "None as long as they are few: a module with many is about to fail.", False, "medium",
     ),
     "cpu-corrected": Meaning(
-        "info", "a CPU reported hardware errors that were corrected",
-        "None as long as they are few.", False, "medium",
+        "info", "a CPU reported hardware errors that were corrected", "None as long as they are few.", False, "medium",
     ),
     "earlier-error": Meaning(
-        "info", "the firmware kept a hardware error of an earlier boot (BERT)",
-        "It may be why that boot ended.", False, "low",
+        "info", "the firmware kept a hardware error of an earlier boot (BERT)", "It may be why that boot ended.",
+        False, "low",
     ),
     "cpu-hot": Meaning(
         "info", "a CPU slows down because it is hot", "Programs on this CPU are slower while it is.", False, "medium",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -11,9 +12,18 @@ from agent.model.nic import Nic
 from agent.model.reasons import Reason
 from agent.model.report import Known
 from agent.rules import applicability
+from agent.rules.applicability import behind
 from agent.rules.context import RuleContext
 from agent.rules.devices import near_rail_id, why_unreachable
-from agent.rules.host.inventory_matching import DEVICES, MatchedDevices, build_inventory, match_devices, owner_of
+from agent.rules.host.inventory_matching import (
+    DEVICES,
+    MatchedDevices,
+    build_inventory,
+    id_of,
+    kind_of,
+    match_devices,
+    owner_of,
+)
 from agent.rules.nvlink.link_counts import LinkCounts, link_counts
 from agent.rules.rule import Fail, NamedSubject, Result, rule
 from agent.rules.wording import join_labels
@@ -25,108 +35,92 @@ _ON_PURPOSE = {
     "no_driver": Reason("not-in-use", detail="no driver is bound to its NIC"),
     "other_namespace": Reason("container", detail="its RDMA device is in another network namespace"),
 }
+_TAKEN = Reason("guest-hides", detail="missing, in a virtual machine: the hypervisor adds and removes devices")
+_SWITCHED = Reason("guest-hides", detail="down, in a virtual machine: the hypervisor switches NVLinks by partition")
 
 
 @rule("inventory-lost")
+@behind(applicability.has_inventory)
 def inventory_lost(context: RuleContext) -> Iterator[Result]:
-    first = applicability.has_inventory(context)
-    if first is not None:
-        yield first
-        return
     known = context.history.inventory if context.history else []
     match = match_devices(known, build_inventory(context.topology))
     tallied = {one.subject: one for one in link_counts(context)}
     lost: list[Known] = []
-    for known_device in known:
-        answer = _judge_known(context, known_device, match, tallied)
+    for device in known:
+        answer = _judge_known(context, device, match, tallied)
         if answer is None:
-            lost.append(_current_identity(context, known_device, match))
+            lost.append(_current_identity(context, device, match))
         else:
             yield answer
     for group in _group_lost(context, lost):
         yield _fail_lost(context, group)
 
 
-def _about(known_device: Known) -> NamedSubject:
-    return NamedSubject(known_device.subject, known_device.label, frozenset())
-
-
 def _judge_known(
-    context: RuleContext, known_device: Known, match: MatchedDevices, tallied: Mapping[str, LinkCounts | Result]
+    context: RuleContext, device: Known, match: MatchedDevices, tallied: Mapping[str, LinkCounts | Result]
 ) -> Result | None:
-    kind = known_device.subject.partition(":")[0]
-    if kind in DEVICES:
-        return _judge_device(context, known_device, match)
-    if owner_of(known_device.subject) not in match.at:
-        return _about(known_device).not_applicable(
+    """None: it is lost."""
+    about, owner = _about(device), match.at.get(owner_of(device.subject))
+    if kind_of(device) in DEVICES:
+        return _judge_device(context, device, match)
+    if owner is None:
+        return about.not_applicable(
             "judged-elsewhere", detail="a part of a device that is not here: it is judged with that"
         )
-    if kind == "port":
-        return _judge_port(context, known_device, match)
-    tally = tallied.get(match.at[owner_of(known_device.subject)])
-    # An NVLink of a GPU that is here; None: it is lost.
+    if kind_of(device) == "port":
+        return _judge_port(context, device, match, context.nics[id_of(owner)])
+    tally = tallied.get(owner)
     if not isinstance(tally, LinkCounts):
-        return (
-            replace(tally, subject=known_device.subject)
-            if tally
-            else _about(known_device).unknown("not-shown", detail="its GPU reports nothing about it")
-        )
-    number = known_device.subject.rpartition("/")[2]
+        unshown = about.unknown("not-shown", detail="its GPU reports nothing about it")
+        return replace(tally, subject=device.subject) if tally else unshown
+    number = device.subject.rpartition("/")[2]
     if any(str(link.link) == number for link in tally.active):
-        return _about(known_device).passes()
+        return about.passes()
     if any(str(link.link) == number for link in tally.unread):
-        return _about(known_device).unknown("not-known", fact="the state of this link")
+        return about.unknown("not-known", fact="the state of this link")
     if context.virtual_machine:
-        return _about(known_device).unknown(
-            "guest-hides", detail="down, in a virtual machine: the hypervisor switches NVLinks by partition"
-        )
+        return about.unknown(_SWITCHED)
     return None
 
 
-def _judge_device(context: RuleContext, known_device: Known, match: MatchedDevices) -> Result | None:
-    """A GPU, NVSwitch or NIC; None: it is lost."""
-    now = context.functions.get(match.at.get(known_device.subject, "").partition(":")[2])
+def _judge_device(context: RuleContext, device: Known, match: MatchedDevices) -> Result | None:
+    about, subject = _about(device), device.subject
+    now = context.functions.get(id_of(match.at.get(subject, "")))
     if now and now.state in ("gone", "changed_during_scan"):
-        return _about(known_device).not_applicable(why_unreachable(now) or Reason("not-in-use", detail=now.state))
-    if known_device.subject in match.at or known_device.subject in match.replaced:
-        return _about(known_device).passes()
-    if known_device.subject.partition(":")[2] in context.functions:
-        return _about(known_device).not_applicable(
+        return about.not_applicable(why_unreachable(now) or Reason("not-in-use", detail=now.state))
+    if subject in match.at or subject in match.replaced:
+        return about.passes()
+    if id_of(subject) in context.functions:
+        return about.not_applicable(
             "judged-elsewhere", detail="a function is listed at its address, and other rules judge it"
         )
     if context.why_bus_unread:
-        return _about(known_device).unknown(context.why_bus_unread)
+        return about.unknown(context.why_bus_unread)
     if context.virtual_machine:
-        return _about(known_device).unknown(
-            "guest-hides", detail="missing, in a virtual machine: the hypervisor adds and removes devices"
-        )
-    if known_device.subject in match.unsure:
-        where = match.unsure[known_device.subject].partition(":")[2]
-        return _about(known_device).unknown(
-            "undecided", detail=f"not at its address; it may be the one that is new at {where}"
-        )
+        return about.unknown(_TAKEN)
+    if subject in match.unsure:
+        where = id_of(match.unsure[subject])
+        return about.unknown("undecided", detail=f"not at its address; it may be the one that is new at {where}")
     return None
 
 
-def _judge_port(context: RuleContext, known_device: Known, match: MatchedDevices) -> Result | None:
-    """A port of a NIC that is here; None: it is lost."""
-    if known_device.subject in match.at:
-        return _about(known_device).passes()
-    nic = context.nics[match.at[owner_of(known_device.subject)].partition(":")[2]]
+def _judge_port(context: RuleContext, device: Known, match: MatchedDevices, nic: Nic) -> Result | None:
+    """A port of a NIC that is here."""
+    about = _about(device)
+    if device.subject in match.at:
+        return about.passes()
     if nic.state in _ON_PURPOSE:
-        return _about(known_device).not_applicable(_ON_PURPOSE[nic.state])
+        return about.not_applicable(_ON_PURPOSE[nic.state])
     unread = context.why_probe_failed("rdma") or _why_partial(context, nic) or _why_unlocated(context)
     if unread:
-        return _about(known_device).unknown(unread)
+        return about.unknown(unread)
     if context.software.rdma_namespaces == "exclusive" and not nic.ports:
-        return _about(known_device).unknown(
-            "namespace-hides", detail="RDMA devices of other network namespaces are not seen here"
-        )
-    if context.virtual_machine:
-        return _about(known_device).unknown(
-            "guest-hides", detail="missing, in a virtual machine: the hypervisor adds and removes devices"
-        )
-    return None
+        return about.unknown("namespace-hides", detail="RDMA devices of other network namespaces are not seen here")
+    return about.unknown(_TAKEN) if context.virtual_machine else None
+
+
+def _about(device: Known) -> NamedSubject:
+    return NamedSubject(device.subject, device.label, frozenset())
 
 
 def _why_partial(context: RuleContext, nic: Nic) -> Reason | None:
@@ -145,66 +139,54 @@ def _why_unlocated(context: RuleContext) -> Reason | None:
     return Reason("not-shown", detail=f"which NIC these RDMA devices belong to is not known: {join_labels(homeless)}")
 
 
-def _current_identity(context: RuleContext, known_device: Known, match: MatchedDevices) -> Known:
+def _current_identity(context: RuleContext, device: Known, match: MatchedDevices) -> Known:
     """A part under what its device is called now; a device by its old name, which another may have now."""
-    kind, _, rest = known_device.subject.partition(":")
+    kind, _, rest = device.subject.partition(":")
     if kind in DEVICES:
-        return replace(known_device, label=f"former {known_device.label}")
-    now, part = match.at[owner_of(known_device.subject)].partition(":")[2], rest.rpartition("/")[2]
+        return replace(device, label=f"former {device.label}")
+    now, part = id_of(match.at[owner_of(device.subject)]), rest.rpartition("/")[2]
     label = f"{context.gpus[now].label} NVLink {part}" if kind == "link" else f"{context.nics[now].label}/{part}"
-    return replace(known_device, subject=f"{kind}:{now}/{part}", label=label)
+    return replace(device, subject=f"{kind}:{now}/{part}", label=label)
 
 
 def _group_lost(context: RuleContext, lost: Sequence[Known]) -> list[list[Known]]:
     """What was lost as one: all below a port that is gone too, functions of a card, links of a GPU, ports of a NIC."""
     groups: dict[str, list[Known]] = {}
-    for known_device in lost:
-        gone = [port for port in known_device.above if _is_port_gone(context, port)]
-        kind, _, rest = known_device.subject.partition(":")
+    for device in lost:
+        gone = [port for port in device.above if _is_port_gone(context, port)]
+        kind, _, rest = device.subject.partition(":")
         place = rest.rpartition("." if kind in DEVICES else "/")[0]
-        groups.setdefault(gone[-1] if gone else f"{kind in DEVICES} {place}", []).append(known_device)
+        groups.setdefault(gone[-1] if gone else f"{kind in DEVICES} {place}", []).append(device)
     return list(groups.values())
 
 
 def _fail_lost(context: RuleContext, group: Sequence[Known]) -> Fail:
-    first = min(group, key=lambda known_device: (-SEVERITIES.index(_severity(known_device)), known_device.subject))
+    first = min(group, key=lambda device: (-SEVERITIES.index(_severity(device)), device.subject))
     taken = (context.history.last_good if context.history else None) or "an earlier run"
-    others = sorted(known_device.label for known_device in group if known_device is not first)
-    kinds = {known_device.subject.partition(":")[0] for known_device in group}
-    ids = {
-        known_device.subject.partition(":")[2]
-        for known_device in group
-        if known_device.subject.partition(":")[0] in DEVICES
-    }
-    ids |= {owner_of(known_device.subject).partition(":")[2] for known_device in group if not ids}
-    ids |= {port for known_device in group for port in known_device.above if _is_port_gone(context, port)}
-    ids |= {known_device.above[0] for known_device in group if known_device.above}
-    ids |= {
-        near_rail_id(gpu)
-        for known_device in group
-        if known_device.subject.startswith("nic:")
-        for gpu in _near_gpus(context, known_device)
-    }
+    others = sorted(device.label for device in group if device is not first)
+    kinds = {kind_of(device) for device in group}
+    ids = {id_of(device.subject) for device in group if kind_of(device) in DEVICES}
+    ids |= {id_of(owner_of(device.subject)) for device in group if not ids}
+    ids |= {port for device in group for port in device.above if _is_port_gone(context, port)}
+    ids |= {device.above[0] for device in group if device.above}
+    ids |= {near_rail_id(gpu) for device in group if kind_of(device) == "nic" for gpu in _near_gpus(context, device)}
     return _about(first).fail(
         summary=f"{'was up' if kinds == {'link'} else 'was here'} in the inventory of {taken}, and is not now"
         + (f"; nor {join_labels(others)}" if others else ""),
-        impact=_impact(context, group, kinds),
+        impact=_impact(context, group),
         evidence=tuple(
             Evidence(
-                what=f"{known_device.label}, inventory of {taken}",
-                value=", ".join(
-                    filter(None, (known_device.subject.partition(":")[2], known_device.detail, known_device.identity))
-                ),
-                source="the state directory (--state-dir)",
+                f"{device.label}, inventory of {taken}",
+                ", ".join(filter(None, (id_of(device.subject), device.detail, device.identity))),
+                "the state directory (--state-dir)",
             )
-            for known_device in group[:8]
+            for device in group[:8]
         ),
         severity=_severity(first),
         cause=first.identity or "",
         ids=frozenset(ids),
-        explains_ids=frozenset(ids).union(
-            *(known_device.above for known_device in group)
-        ),  # a GPU may be below a switch of its own
+        # a GPU may be below a switch of its own
+        explains_ids=frozenset(ids).union(*(device.above for device in group)),
     )
 
 
@@ -217,22 +199,18 @@ def _is_port_gone(context: RuleContext, port: str) -> bool:
 def _near_gpus(context: RuleContext, nic: Known) -> list[str]:
     """GPUs that shared a PCIe switch with a NIC."""
     known = context.history.inventory if context.history else []
-    gpus = [known_device for known_device in known if known_device.subject.startswith("gpu:")]
-    return [known_device.subject.partition(":")[2] for known_device in gpus if set(known_device.above) & set(nic.above)]
+    gpus = [device for device in known if kind_of(device) == "gpu"]
+    return [id_of(device.subject) for device in gpus if set(device.above) & set(nic.above)]
 
 
-def _impact(context: RuleContext, group: Sequence[Known], kinds: set[str]) -> str:
-    known = context.history.inventory if context.history else []
+def _impact(context: RuleContext, group: Sequence[Known]) -> str:
     words = {"gpu": "GPUs", "nvswitch": "NVSwitches", "nic": "NICs", "port": "ports", "link": "NVLinks"}
-    parts = [
-        f"{sum(known_device.subject.startswith(f'{kind}:') for known_device in group)} of "
-        f"{sum(known_device.subject.startswith(f'{kind}:') for known_device in known)} {words[kind]}"
-        for kind in words
-        if kind in kinds
-    ]
+    lost = Counter(map(kind_of, group))
+    known = Counter(map(kind_of, context.history.inventory if context.history else ()))
+    parts = [f"{lost[kind]} of {known[kind]} {words[kind]}" for kind in words if kind in lost]
     return f"{' and '.join(parts)} lost; jobs that ask for the whole node do not start, or run slower."
 
 
-def _severity(known_device: Known) -> str:
-    kind = known_device.subject.partition(":")[0]
-    return _SEVERITY.get(kind, "warning" if known_device.role in _WITHOUT_USE else "error")
+def _severity(device: Known) -> str:
+    kind = kind_of(device)
+    return _SEVERITY.get(kind, "warning" if device.role in _WITHOUT_USE else "error")

@@ -63,20 +63,20 @@ def merge_inventory(known: Sequence[Known], topology: Topology) -> tuple[list[Kn
     here = {row.subject: row for row in rows if row.subject in certain}
     stood_in = match.replaced | match.unsure.keys()
     missing = []
-    for known_device in known:
-        now = match.at.get(known_device.subject, "")
+    for device in known:
+        now = match.at.get(device.subject, "")
         if now in here:
             row = here[now]  # what is not reported this time is still known
             here[now] = replace(
                 row,
-                identity=row.identity or known_device.identity,
-                detail=row.detail or known_device.detail,
-                role=known_device.role if row.role == "unused" else row.role,
-                rate_gbit_s=max(row.rate_gbit_s or 0.0, known_device.rate_gbit_s or 0.0) or None,
+                identity=row.identity or device.identity,
+                detail=row.detail or device.detail,
+                role=device.role if row.role == "unused" else row.role,
+                rate_gbit_s=max(row.rate_gbit_s or 0.0, device.rate_gbit_s or 0.0) or None,
             )
-        elif not {known_device.subject, owner_of(known_device.subject)} & stood_in:
-            missing.append(known_device)
-    return sorted([*here.values(), *missing], key=lambda known_device: known_device.subject), not missing
+        elif not {device.subject, owner_of(device.subject)} & stood_in:
+            missing.append(device)
+    return sorted([*here.values(), *missing], key=lambda device: device.subject), not missing
 
 
 def match_devices(known: Sequence[Known], rows: Sequence[Known]) -> MatchedDevices:
@@ -84,18 +84,14 @@ def match_devices(known: Sequence[Known], rows: Sequence[Known]) -> MatchedDevic
     match = MatchedDevices({}, frozenset(), {})
     replaced: set[str] = set()
     for kind in DEVICES:
-        replaced |= _match_kind(
-            [known_device for known_device in known if _kind(known_device) == kind],
-            [row for row in rows if _kind(row) == kind],
-            match,
-        )
+        then, now = ([device for device in devices if kind_of(device) == kind] for devices in (known, rows))
+        replaced |= _match_kind(then, now, match)
     here = {row.subject for row in rows}
-    for known_device in known:
-        now = match.at.get(owner_of(known_device.subject))
-        part = known_device.subject.rpartition("/")[2]
-        moved = f"{_kind(known_device)}:{now.partition(':')[2]}/{part}" if now else ""
+    for device in known:
+        owner, part = match.at.get(owner_of(device.subject)), device.subject.rpartition("/")[2]
+        moved = f"{kind_of(device)}:{id_of(owner)}/{part}" if owner else ""
         if moved in here:
-            match.at[known_device.subject] = moved
+            match.at[device.subject] = moved
     return replace(match, replaced=frozenset(replaced))
 
 
@@ -109,39 +105,49 @@ def owner_of(subject: str) -> str:
     return f"{_OWNERS.get(kind, '')}:{rest.rpartition('/')[0]}"
 
 
+def kind_of(device: Known) -> str:
+    """gpu, nvswitch or nic; link or port, which are parts of one."""
+    return device.subject.partition(":")[0]
+
+
+def id_of(subject: str) -> str:
+    """A subject without its kind."""
+    return subject.partition(":")[2]
+
+
 def _match_kind(known: list[Known], rows: list[Known], match: MatchedDevices) -> set[str]:
     """Match the devices of one kind: by identity, by place, then whatever is new of the same make."""
     replaced: set[str] = set()
     by_identity = {row.identity: row for row in rows if row.identity}
     by_subject = {row.subject: row for row in rows}
     left = []
-    for known_device in known:
-        if known_device.identity in by_identity:
-            match.at[known_device.subject] = by_identity[known_device.identity].subject
+    for device in known:
+        if device.identity in by_identity:
+            match.at[device.subject] = by_identity[device.identity].subject
         else:
-            left.append(known_device)
+            left.append(device)
     taken = set(match.at.values())
     absent = []
-    for known_device in left:
-        row = by_subject.get(known_device.subject)
+    for device in left:
+        row = by_subject.get(device.subject)
         if row is None or row.subject in taken:
-            absent.append(known_device)
-        elif differ(row.identity, known_device.identity):
-            replaced.add(known_device.subject)
+            absent.append(device)
+        elif differ(row.identity, device.identity):
+            replaced.add(device.subject)
             taken.add(row.subject)
         else:
-            match.at[known_device.subject] = row.subject
+            match.at[device.subject] = row.subject
             taken.add(row.subject)
     new = [row for row in rows if row.subject not in taken]
-    for known_device in absent:
-        row = next((row for row in new if row.detail == known_device.detail), None)
+    for device in absent:
+        row = next((row for row in new if row.detail == device.detail), None)
         if row is None:
             continue
         new.remove(row)
-        if differ(row.identity, known_device.identity):
-            replaced.add(known_device.subject)
+        if differ(row.identity, device.identity):
+            replaced.add(device.subject)
         else:
-            match.unsure[known_device.subject] = row.subject
+            match.unsure[device.subject] = row.subject
     return replaced
 
 
@@ -166,7 +172,3 @@ def _switches_above(functions: dict[str, PciFunction], pci: str | None) -> list[
         above.append(function.parent)
         function = functions.get(function.parent)
     return above
-
-
-def _kind(known_device: Known) -> str:
-    return known_device.subject.partition(":")[0]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+
 import msgspec
+
+_IN_BRACES = re.compile(r"{(\w+)}")
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -24,3 +29,17 @@ class ToolMeaning(msgspec.Struct, frozen=True):
     impact: str
     steps: str
     confidence: str = "medium"
+
+
+def fill_forms(detail: Mapping[str, str], forms: Iterable[str]) -> list[str]:
+    """What a line states beside its code: each form with the words in braces that the line has, else none; of
+    "FORM | FORM" the first.
+
+    >>> fill_forms({"link": "3", "error": "-5"}, ("NVLink {link}", "{name} of {bus} | error {error}", "CPU {cpu}"))
+    ['NVLink 3', 'error -5']
+    """
+    texts = []
+    for choices in forms:
+        fitting = (form for form in choices.split(" | ") if detail.keys() >= set(_IN_BRACES.findall(form)))
+        texts.append(next(fitting, "").format_map(detail))
+    return [text for text in texts if text]

@@ -16,18 +16,18 @@ from agent.rules.wording import format_ranges
 @rule("gpu-module-missing")
 def gpu_module_missing(context: RuleContext) -> Result:
     modules = [gpu.module_id for gpu in context.topology.gpus if gpu.driver_state == "open"]
-    told = {module for module in modules if module}
+    reported = {module for module in modules if module}
     expected = context.profile.module_ids if context.profile else None
-    due = expected_number(expected) or _sockets_of_tray(context, told)
+    due = expected_number(expected) or _sockets_of_tray(context, reported)
     if due is None:
         return applicability.has_profile(context) or NODE.not_applicable(
             "no-profile", detail="the profile has no sockets"
         )
-    if context.virtual_machine or context.node.container or context.node.job_limit or not told:
+    if context.virtual_machine or context.node.container or context.node.job_limit or not reported:
         return NODE.not_applicable("no-such-device", detail="no GPU reports a module, or not all GPUs are given to us")
-    if len(told) < len(modules):
+    if len(reported) < len(modules):
         return NODE.unknown("not-shown", detail="some GPUs report the number of their socket, and some do not")
-    missing = set(range(1, due + 1)) - told
+    missing = set(range(1, due + 1)) - reported
     if not missing:
         return NODE.passes()
     handed_over = [gpu for gpu in context.topology.gpus if gpu.driver_state == "vfio"]
@@ -38,18 +38,18 @@ def gpu_module_missing(context: RuleContext) -> Result:
         summary=f"no GPU in socket {format_ranges(missing)} of the {'baseboard' if known else 'tray'}",
         impact=f"{len(missing)} of {due}{'' if known else ' or more'} GPUs "
         f"{'is' if len(missing) == 1 else 'are'} not there.",
-        evidence=(Evidence(what="modules reported", value=format_ranges(told), source="nvidia-smi -q"), *known),
+        evidence=(Evidence("modules reported", format_ranges(reported), "nvidia-smi -q"), *known),
         severity=severity_by_confidence(context, expected, "warning") if expected else "error",
         cause=f"socket {format_ranges(missing)}",
         ids=frozenset({"count of GPUs", *(g.id for g in context.topology.gpus if g.driver_state != "open")}),
     )
 
 
-def _sockets_of_tray(context: RuleContext, told: Collection[int]) -> int | None:
+def _sockets_of_tray(context: RuleContext, reported: Collection[int]) -> int | None:
     """The highest number that a GPU of a rack's tray reports: a tray that lost many GPUs is not recognized.
 
     A board with fewer GPUs per CPU is in no rack, and numbers those that it has.
     """
     in_rack = context.node.chassis.slot or context.node.chassis.tray
     models = {find_device_id(context, gpu) for gpu in context.topology.gpus}
-    return max(told, default=None) if in_rack and models.issubset(TRAY_GPUS) else None
+    return max(reported, default=None) if in_rack and models.issubset(TRAY_GPUS) else None

@@ -16,17 +16,18 @@ def _family(severity: str, title: str, impact: str = _NO_PORT, of_start: bool = 
 
 FAMILIES = {  # after all other sentences of a device: what these state of it counts
     "nic-hardware": _family(
-        "warning", "its hardware reports an error", "Data was lost, or the port stops until the NIC is reset.", False
+        "warning", "its hardware reports an error", "Data was lost, or the port stops until the NIC is reset.", False,
     ),
     "nic-interrupts": _family("warning", "it got no interrupts, or too few"),
     "nic-memory": _family("warning", "memory for it could not be allocated or mapped"),
     "rdma-start": _family("warning", "RDMA could not be set up on it", "No job can use RDMA on this NIC."),
     "firmware-mismatch": _family(
-        "info", "its firmware and its driver do not fit each other", "Some functions are missing, or it does not start."
+        "info", "its firmware and its driver do not fit each other",
+        "Some functions are missing, or it does not start.",
     ),
     "nic-start": _family("warning", "its driver could not initialize a part of it"),
     "reset-incomplete": _family(
-        "warning", "a reset of it, or of its firmware, did not end well", "The port may not carry data.", False
+        "warning", "a reset of it, or of its firmware, did not end well", "The port may not carry data.", False,
     ),
     "firmware-silent": _family(
         "warning", "its firmware did not answer in time",
@@ -34,18 +35,18 @@ FAMILIES = {  # after all other sentences of a device: what these state of it co
     ),
     "queue-error": _family("warning", "one of its queues went into an error", _QUEUE, False),
     "roce-lag": _family(
-        "warning", "RDMA could not be set up over the bond of its ports (LAG)",
-        "RDMA uses one port only, or none.", False,
+        "warning", "RDMA could not be set up over the bond of its ports (LAG)", "RDMA uses one port only, or none.",
+        False,
     ),
     "qos-refused": _family(
-        "warning", "it did not take a setting of PFC, ETS or buffers",
-        "Traffic that should be lossless may not be.", False,
+        "warning", "it did not take a setting of PFC, ETS or buffers", "Traffic that should be lossless may not be.",
+        False,
     ),
     "gid-refused": _family(
-        "warning", "it did not take an address for RoCE (GID)", "RoCE over that address does not connect.", False
+        "warning", "it did not take an address for RoCE (GID)", "RoCE over that address does not connect.", False,
     ),
     "vf-refused": _family(
-        "info", "its virtual functions could not be set up (SR-IOV)", "None, unless virtual functions are to be used."
+        "info", "its virtual functions could not be set up (SR-IOV)", "None, unless virtual functions are to be used.",
     ),
     "rdma-refused": _family("info", "a queue, key or connection for RDMA could not be made or changed", _QUEUE),
     "port-setup": _family("info", "its port could not be read or set up", "The link may be down or at a lower speed."),

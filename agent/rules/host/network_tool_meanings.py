@@ -135,7 +135,7 @@ NETWORK_MEANINGS = {
     "network-shared-open": ToolMeaning(
         "warning", "several interfaces are in one network, and the kernel's settings do not keep them apart",
         "A rail carries the traffic of another, as each answers ARP for the addresses of the others; or replies are "
-        "lost, as what would be answered over another interface is dropped.", "network-shared", "medium",
+        "lost, as what would be answered over another interface is dropped.", "network-shared",
     ),
     "paths-open": ToolMeaning(
         "info",
@@ -150,7 +150,7 @@ NETWORK_MEANINGS = {
     "network-not-set": ToolMeaning(
         "warning", "systemd-networkd could not set an interface up",
         "Its addresses or routes are not there, or not all: what is sent over it fails or goes another way.",
-        "network-not-set", "medium",
+        "network-not-set",
     ),
     "queue-drops": ToolMeaning(
         "warning", "the kernel dropped packets in the sending queue of an interface",
@@ -247,7 +247,7 @@ NETWORK_MEANINGS = {
     ),
     "perftest-gid": ToolMeaning(
         "warning", "perftest used an index of the GID table that is empty (all zeros), and could not connect",
-        "RoCE does not connect with an empty GID: the other side has no address to answer to.", "gid", "medium",
+        "RoCE does not connect with an empty GID: the other side has no address to answer to.", "gid",
     ),
     "gid-index-differs": ToolMeaning(
         "info", "the GID of RoCE v2 has another index on another host or pod",
@@ -379,8 +379,7 @@ NETWORK_MEANINGS = {
         "control", "low",
     ),
     "counter-grows": ToolMeaning(
-        "warning", "a counter of errors of a port grew between two moments",
-        RESENT, "wire", "low",
+        "warning", "a counter of errors of a port grew between two moments", RESENT, "wire", "low",
     ),
     "interface-down": ToolMeaning(
         "warning", "an interface is down that a command needs", NO_TRAFFIC, "interface", "low",

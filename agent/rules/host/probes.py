@@ -21,7 +21,7 @@ def probe_hung(context: RuleContext) -> Iterator[Result]:
             label=f"probe {run.name}",
             summary=f"the {run.name} probe hangs in the kernel and cannot be killed",
             impact="Jobs that use the same driver hang as well; usually only a reboot helps.",
-            evidence=(Evidence(what="its process", value=run.reason or "no answer", source="ps -o stat,wchan,lstart"),),
+            evidence=(Evidence("its process", run.reason or "no answer", "ps -o stat,wchan,lstart"),),
             severity="critical" if run.name in _GPU_DRIVER else "error",
             cause=run.name,
             ids=frozenset(),

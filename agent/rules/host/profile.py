@@ -36,7 +36,7 @@ def severity_by_confidence(context: RuleContext, expected: Expected, severity: s
 
 def profile_evidence(profile: Profile, what: str, expected: Expected) -> Evidence:
     """What the profile states, and where it has it from."""
-    return Evidence(what=f"{what}, profile {profile.name}", value=str(expected.value), source=expected.source)
+    return Evidence(f"{what}, profile {profile.name}", str(expected.value), expected.source)
 
 
 def expected_number(expected: Expected | None) -> int | None:
@@ -146,10 +146,7 @@ def _fail_device_count(
     return NODE.fail(
         summary=f"{counted}, {expected.value} expected{missing}",
         impact=f"jobs that ask for {expected.value} {what} do not start, or run on fewer.",
-        evidence=(
-            Evidence(what=what, value=counted, source="/sys/bus/pci/devices"),
-            profile_evidence(profile, what, expected),
-        ),
+        evidence=(Evidence(what, counted, "/sys/bus/pci/devices"), profile_evidence(profile, what, expected)),
         severity=severity,
         cause=what,
         ids=frozenset({f"count of {what}", *lost}),
@@ -177,7 +174,7 @@ def nvswitch_missing(context: RuleContext) -> Result:
         summary=f"{seen} NVSwitches on the PCI bus, {expected} expected",
         impact="the fabric manager does not start: CUDA gives error 802 on every GPU.",
         evidence=(
-            Evidence(what="NVSwitches", value=str(seen), source="lspci -d 10de::0680"),
+            Evidence("NVSwitches", str(seen), "lspci -d 10de::0680"),
             profile_evidence(profile, "NVSwitches", profile.nvswitches),
         ),
         severity=severity_by_confidence(context, profile.nvswitches, "critical"),
@@ -231,7 +228,7 @@ def _judge_links(context: RuleContext, profile: Profile, gpu_id: str) -> Iterato
         summary=f"{up} NVLinks are up, {expected} expected",
         impact=f"{100 * (1 - up / expected):.0f}% of the bandwidth between GPUs.",
         evidence=(
-            Evidence(what="NVLinks up", value=str(up), source="nvidia-smi nvlink -s"),
+            Evidence("NVLinks up", str(up), "nvidia-smi nvlink -s"),
             profile_evidence(profile, "NVLinks of a GPU", profile.nvlinks_per_gpu),
         ),
         severity=severity,
@@ -273,9 +270,9 @@ def _judge_lanes_of_gpu(
         impact=format_loss(now, full) or "Every copy to and from the GPU has fewer lanes than it could.",
         evidence=(
             Evidence(
-                what=f"max link width of {pcie_link.child.id}",
-                value=f"x{link.max_width}",
-                source=pci_source(context, pcie_link.child.id, "max_link_width"),
+                f"max link width of {pcie_link.child.id}",
+                f"x{link.max_width}",
+                pci_source(context, pcie_link.child.id, "max_link_width"),
             ),
             profile_evidence(profile, "PCIe lanes of a GPU", expected),
         ),
@@ -303,8 +300,8 @@ def _judge_profile_device(context: RuleContext, profile: Profile, good: Device, 
         summary="; ".join(differences),
         impact="Its link is slower than that of the node in the profile." if slower else "None by itself.",
         evidence=(
-            Evidence(what="this node", value="; ".join(differences), source=f"/sys/bus/pci/devices/{pci}"),
-            Evidence(what=f"profile {profile.name}", value=good.name or pci, source="--profile"),
+            Evidence("this node", "; ".join(differences), f"/sys/bus/pci/devices/{pci}"),
+            Evidence(f"profile {profile.name}", good.name or pci, "--profile"),
         ),
         severity="warning" if slower else "info",
         cause="slower" if slower else "firmware",

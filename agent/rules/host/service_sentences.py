@@ -14,7 +14,7 @@ from agent.model.node import Event
 from agent.rules.context import RuleContext
 from agent.rules.devices import quote_log
 from agent.rules.host.error_numbers import explain_number
-from agent.rules.host.meaning import Meaning
+from agent.rules.host.meaning import Meaning, fill_forms
 from agent.rules.host.unexplained import KIND, describe_period, shorten
 from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
 from agent.rules.nvlink.link_counts import LinkForm, find_form
@@ -24,11 +24,11 @@ from agent.rules.wording import count_of, join_labels
 _NO_CUDA = "CUDA ends with error 802 on every GPU that is connected over NVSwitches."
 SERVICE_MEANINGS = {
     "fm-version": Meaning(
-        "critical", "the fabric manager and the driver are of different versions, so it ended", _NO_CUDA
+        "critical", "the fabric manager and the driver are of different versions, so it ended", _NO_CUDA,
     ),
     "fm-config": Meaning("critical", "an item of its configuration has no valid value, so it ended", _NO_CUDA),
     "no-umad": Meaning(
-        "critical", "the kernel module ib_umad is not loaded, over which the NVLink switches are managed", _NO_CUDA
+        "critical", "the kernel module ib_umad is not loaded, over which the NVLink switches are managed", _NO_CUDA,
     ),
     "umad-missing": Meaning(
         "warning", "the kernel module ib_umad is not loaded",
@@ -36,11 +36,11 @@ SERVICE_MEANINGS = {
         "with NVLink 5, CUDA ends with error 802 on each of them.", True, "medium",
     ),
     "fm-topology": Meaning(
-        "critical", "the driver offers a number of NVSwitches that no board has, so it ended", _NO_CUDA
+        "critical", "the driver offers a number of NVSwitches that no board has, so it ended", _NO_CUDA,
     ),
     "fm-no-switch": Meaning("critical", "it found no NVSwitch and ended", _NO_CUDA),
     "switch-fatal": Meaning(
-        "critical", "an NVSwitch reports a fatal error", "Jobs that use its NVLinks end; others may hang.", False
+        "critical", "an NVSwitch reports a fatal error", "Jobs that use its NVLinks end; others may hang.", False,
     ),
     "multicast": Meaning(
         "error", "it refused a multicast team (NVLS): a GPU in the request is not registered with it",
@@ -76,13 +76,13 @@ SERVICE_MEANINGS = {
     "sm-second": Meaning("warning", "another subnet manager uses this port already", "This one does nothing.", True),
     "sm-no-ports": Meaning("error", "it found no InfiniBand port on this node", "The subnet is not managed from here."),
     "sm-key": Meaning(
-        "warning", "a subnet manager with another key is in the same subnet", "Two may manage it.", False
+        "warning", "a subnet manager with another key is in the same subnet", "Two may manage it.", False,
     ),
     "sm-duplicate-guid": Meaning(
-        "error", "two nodes of the subnet have the same GUID", "Routes to both are wrong.", False
+        "error", "two nodes of the subnet have the same GUID", "Routes to both are wrong.", False,
     ),
     "sm-errors": Meaning(
-        "error", "it could not initialize the subnet without errors", "Some ports stay in INIT.", False, "medium"
+        "error", "it could not initialize the subnet without errors", "Some ports stay in INIT.", False, "medium",
     ),
     "sm-port-down": Meaning("error", "its own port is down", "The subnet is not managed from here.", False, "medium"),
     "sm-port-removed": Meaning(
@@ -90,7 +90,7 @@ SERVICE_MEANINGS = {
         "Jobs over this port end or hang each time, where the link is not only for tests.", False, "low",
     ),
     "sm-lids-out": Meaning(
-        "error", "it has no free address (LID) left", "Further ports get no LID and stay in INIT.", False
+        "error", "it has no free address (LID) left", "Further ports get no LID and stay in INIT.", False,
     ),
     "sm-files": Meaning(
         "warning", "it cannot write its files", "After its next start ports may get other LIDs: running jobs end.",
@@ -137,8 +137,8 @@ SERVICE_MEANINGS = {
         "No virtual machine gets a virtual GPU.", True, "medium",
     ),
     "vgpu-not-started": Meaning(
-        "error", "it could not start a virtual GPU", "The virtual machine that it is for does not start.", False,
-        "medium",
+        "error", "it could not start a virtual GPU", "The virtual machine that it is for does not start.",
+        False, "medium",
     ),
     "vgpu-unlicensed": Meaning(
         "warning", "a virtual GPU has no license", "It runs at a lower rate, and later runs no CUDA.", False, "medium",
@@ -151,7 +151,7 @@ SERVICE_MEANINGS = {
         "RDMA drivers of the OFED are not loaded after a kernel update.", True, "medium",
     ),
     "rshim-lockdown": Meaning(
-        "warning", "the kernel is locked down, and rshim needs VFIO then", "No console of the DPU."
+        "warning", "the kernel is locked down, and rshim needs VFIO then", "No console of the DPU.",
     ),
     "rshim-unreadable": Meaning("warning", "the DPU's registers cannot be read", "No console of the DPU.", False),
     "rshim-taken": Meaning("info", "another host or the BMC uses the DPU's rshim", "No console of the DPU from here."),
@@ -174,6 +174,10 @@ _OF_FABRIC = frozenset({
 _OF_NO_SERVICE = "umad-missing"  # a tool prints it, too
 _OF_SWITCHES = {_OF_NO_SERVICE: "no-umad"}  # what it is on a host with NVSwitches
 _SELDOM_NEEDED = ("irqbalance", "rshim")  # installed on many nodes that do not need them
+_FORMS = (  # what a line states beside its code, in this order
+    "fabric manager {version}, driver {driver}", "{item}", "{node}, {times}", "{task}", "SXid {sxid}", "{what}",
+    "LID {lid}", "NVSwitch {pci}", "port {port}", "module {module}", "error {error}", "{result}", "status {status}",
+)  # fmt: skip
 _SHOWN = 6
 _REMOVED = "sm-port-removed"
 _SEVERAL_TIMES = 2
@@ -349,27 +353,9 @@ def _describe_fabric(context: RuleContext) -> Iterator[Evidence]:
         if gpu.fabric and gpu.fabric.state:
             states.setdefault(gpu.fabric.state.replace("_", " "), []).append(gpu.label)
     for state, labels in states.items():
-        yield Evidence(what=f"NVLink fabric state of {join_labels(labels)}", value=state, source="nvidia-smi -q")
+        yield Evidence(f"NVLink fabric state of {join_labels(labels)}", state, "nvidia-smi -q")
 
 
 def _describe_details(event: Event) -> str:
     """What else the line states that a person needs."""
-    detail = event.detail
-    rows = [
-        f"fabric manager {detail['version']}, driver {detail['driver']}"
-        if {"version", "driver"} <= detail.keys()
-        else None,
-        detail.get("item"),
-        f"{detail['node']}, {count_of(event.count, 'times')}" if "node" in detail else None,
-        detail.get("task"),
-        f"SXid {detail['sxid']}" if "sxid" in detail else None,
-        detail.get("what"),
-        f"LID {detail['lid']}" if "lid" in detail else None,
-        f"NVSwitch {detail['pci']}" if "pci" in detail else None,
-        f"port {detail['port']}" if "port" in detail else None,
-        f"module {detail['module']}" if "module" in detail else None,
-        f"error {detail['error']}" if "error" in detail else None,
-        detail.get("result"),
-        f"status {detail['status']}" if "status" in detail else None,
-    ]
-    return join_labels([row for row in rows if row])
+    return join_labels(fill_forms({**event.detail, "times": count_of(event.count, "times")}, _FORMS))

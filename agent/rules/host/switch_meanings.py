@@ -11,19 +11,14 @@ _REDUNDANCY = (
     "ports."
 )
 SWITCH_MEANINGS = {
-    "switch-disabled": ToolMeaning(
-        "warning", "a switch closed a port because of an error", NO_TRAFFIC, "switch", "medium",
-    ),
-    "switch-peer-lost": ToolMeaning(
-        "warning", "a switch of a pair (MLAG, vPC) has lost its peer", _REDUNDANCY, "pair", "medium",
-    ),
+    "switch-disabled": ToolMeaning("warning", "a switch closed a port because of an error", NO_TRAFFIC, "switch"),
+    "switch-peer-lost": ToolMeaning("warning", "a switch of a pair (MLAG, vPC) has lost its peer", _REDUNDANCY, "pair"),
     "switch-peer-differs": ToolMeaning(
-        "warning", "the switches of a pair (MLAG, vPC) are configured differently", _REDUNDANCY, "pair", "medium",
+        "warning", "the switches of a pair (MLAG, vPC) are configured differently", _REDUNDANCY, "pair",
     ),
     "switch-member-out": ToolMeaning(
         "warning", "a member of a link aggregation carries no traffic, others do",
-        "The aggregation has less bandwidth; where the host uses its port alone, its packets are lost.",
-        "member", "medium",
+        "The aggregation has less bandwidth; where the host uses its port alone, its packets are lost.", "member",
     ),
     "switch-errors": ToolMeaning("warning", "a switch counts damaged frames on a port", RESENT, "switch-link", "low"),
     "switch-errors-sent": ToolMeaning(
@@ -51,18 +46,12 @@ SWITCH_MEANINGS = {
         "warning", "a port of a switch receives far less light than others", RESENT, "switch-module", "low",
     ),
     "switch-module-unseen": ToolMeaning(
-        "info",
-        "a switch sees no module in a port whose link is up",
-        "Traffic passes; levels of light and alarms of the module are not known.",
-        "unseen",
-        "low",
+        "info", "a switch sees no module in a port whose link is up",
+        "Traffic passes; levels of light and alarms of the module are not known.", "unseen", "low",
     ),
     "switch-faults": ToolMeaning(
-        "info",
-        "a switch counts faults of a port's link",
-        f"Each stops its traffic for seconds. {_WHEN}",
-        "switch-link",
-        "low",
+        "info", "a switch counts faults of a port's link", f"Each stops its traffic for seconds. {_WHEN}",
+        "switch-link", "low",
     ),
     "switch-flaps-most": ToolMeaning(
         "warning", "the link of a port of a switch came and went far more often than those of the others",
@@ -75,8 +64,7 @@ SWITCH_MEANINGS = {
     ),
     "switch-waiting": ToolMeaning(
         "warning", "a port of a switch has a link, and no subnet manager set it up",
-        "The port carries nothing until the subnet manager gives what is plugged in there an address.",
-        "waiting", "medium",
+        "The port carries nothing until the subnet manager gives what is plugged in there an address.", "waiting",
     ),
     "switch-drops": ToolMeaning(
         "warning", "a switch drops more than a few of the packets of a port",
@@ -85,8 +73,8 @@ SWITCH_MEANINGS = {
     ),
     "switch-drops-most": ToolMeaning(
         "info", "a switch drops packets of a port, few for its traffic and far more than of the others",
-        "RoCE needs none to be dropped. What it means depends on when they were dropped, and in which class.", "drops",
-        "low",
+        "RoCE needs none to be dropped. What it means depends on when they were dropped, and in which class.",
+        "drops", "low",
     ),
     "switch-paused-alone": ToolMeaning(
         "info", "a port of a switch receives many pauses, and the others none",

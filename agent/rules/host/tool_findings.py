@@ -14,7 +14,7 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import device_label
 from agent.rules.gpu.p2p import iommu_translates
 from agent.rules.host.failure_words import OF_VALUES, UNEXPLAINED, list_commands, name_code
-from agent.rules.host.meaning import ToolMeaning
+from agent.rules.host.meaning import ToolMeaning, fill_forms
 from agent.rules.host.tool_meanings import MEANINGS
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import Fail
@@ -37,6 +37,10 @@ _XID_STEPS = {
     "memory": "xid-memory",
     **dict.fromkeys(("init", "reset", "reboot"), "xid-reset"),
 }
+_FORMS = (  # what a line states beside its code, in this order
+    "{what}", "{errors} errors", "{columns}", "{condition} {status}", "({message})", "{driver} ABI {wants} | {wants}",
+    "{counted} by its label", "{xid} of {device} | {xid} | {device}",
+)  # fmt: skip
 _SHOWN = 6
 _ALSO = 3
 _SWITCH = "switch-"
@@ -141,9 +145,7 @@ def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
         label=label,
         summary=f"{meaning.title}{f': {details}' if details else ''}{_describe_others(events)}",
         impact=meaning.impact,
-        evidence=tuple(
-            Evidence(what=_name_source(event), value=event.text, source=event.source) for event in events[:_SHOWN]
-        ),
+        evidence=tuple(Evidence(_name_source(event), event.text, event.source) for event in events[:_SHOWN]),
         severity=_find_severity(context, first, meaning),
         confidence=meaning.confidence,
         cause=first.code or "",
@@ -241,20 +243,8 @@ def _describe(event: Event) -> str:
     detail = event.detail
     if "allocatable" in detail:
         return f"{detail['resource']} {detail['allocatable']} of {detail['capacity']}"
-    rows = (
-        detail.get("what"),
-        f"{detail['errors']} errors" if "errors" in detail else None,
-        detail.get("columns"),
-        f"{detail['condition']} {detail['status']}" if "condition" in detail else None,
-        f"({detail['message']})" if "message" in detail else None,
-        detail.get("driver"),
-        f"ABI {detail['wants']}" if "driver" in detail else detail.get("wants"),
-        f"{detail['counted']} by its label" if "counted" in detail else None,
-        _name_xid(detail["xid"]) if "xid" in detail else None,
-        "of" if "xid" in detail and "device" in detail else None,
-        detail.get("device"),
-    )
-    return " ".join(row for row in rows if row)
+    words = {**detail, "xid": _name_xid(detail["xid"])} if "xid" in detail else detail
+    return " ".join(fill_forms(words, _FORMS))
 
 
 def _name_xid(number: str) -> str:

@@ -116,8 +116,7 @@ MEANINGS = {
     ),
     "amd-link-down": ToolMeaning(
         "warning", "more XGMI links are down than on the other GPUs",
-        "What it means depends on the board: where it wires them, collectives take a longer way or fail.",
-        "xgmi-down", "medium",
+        "What it means depends on the board: where it wires them, collectives take a longer way or fail.", "xgmi-down",
     ),
     "c2c-down": ToolMeaning(
         "error", "nvidia-smi reports links between the GPU and its CPU that are inactive",

@@ -143,7 +143,7 @@ def _note(context: RuleContext, name: str, events: Sequence[Event]) -> Fail:
 
 def _describe_words(events: Sequence[Event]) -> str:
     kind = find_kind(*(event.text for event in events))
-    return f" By its words: {FAILURE_WORDS[kind].says}." if kind else ""
+    return f" By its words: {FAILURE_WORDS[kind].title}." if kind else ""
 
 
 def _name_driver(name: str) -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agent.model.counters import netdev_counters, port_counters
 from agent.rules import applicability
+from agent.rules.applicability import behind
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
     HOUR,
@@ -28,7 +29,7 @@ from agent.rules.infiniband.ports import IbPort, ib_ports
 from agent.rules.nccl.settings import effective_settings, parse_number
 from agent.rules.node_wide import on_all
 from agent.rules.pages import read_limit
-from agent.rules.rule import Fail, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, Result, Unknown, gravest, rule
 from agent.rules.wording import find_median
 
 LINK_DOWNED = "link_downed"
@@ -43,19 +44,13 @@ class IbPortCounters(msgspec.Struct, frozen=True):
     place: CountedSubject
 
 
-def watch_ports(context: RuleContext) -> Iterator[IbPortCounters | Result]:
-    """Every InfiniBand port of a rail or storage NIC; an answer for every other, or for the node."""
-    shut = applicability.has_infiniband_counters(context)
-    if shut is not None:
-        yield shut
-        return
-    yield from read_ports(context)
-
-
 def read_ports(context: RuleContext) -> Iterator[IbPortCounters | Result]:
-    """The same, also where there is no earlier sample."""
+    """Every InfiniBand port of a rail or storage NIC; an answer for every other, or for the node."""
     for port in ib_ports(context):
         yield _read_port(context, port) if isinstance(port, IbPort) else port
+
+
+watch_ports = behind(applicability.has_infiniband_counters)(read_ports)
 
 
 def link_went_down(context: RuleContext, port_counters: IbPortCounters) -> Result | None:
@@ -120,7 +115,7 @@ def ib_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Result:
             summary="; ".join([*(fault.summary.replace(since, "") for fault in faults[:-1]), faults[-1].summary]),
             evidence=tuple(row for fault in faults for row in fault.evidence),
         )
-    return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
+    return gravest(answers)
 
 
 def _judge_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Result:
@@ -178,8 +173,7 @@ def _judge_link_integrity(context: RuleContext, counters: IbPortCounters) -> Res
 _XMIT_DISCARDS_COUNTERS = ("port_xmit_discards",)
 _XMIT_DISCARDS_LIMIT = read_limit("ib-xmit-discards.in_10_minutes")
 _XMIT_DISCARDS_WORDS = FailureText(
-    "outbound packets discarded",
-    "Each is sent again after a timeout of up to 4.3 s (NCCL's default).",
+    "outbound packets discarded", "Each is sent again after a timeout of up to 4.3 s (NCCL's default)."
 )
 
 
@@ -247,9 +241,7 @@ def _judge_xmit_wait(context: RuleContext, counters: IbPortCounters, count: Coun
 _CONSTRAINT_ERRORS_COUNTERS = ("port_xmit_constraint_errors", "port_rcv_constraint_errors")
 _CONSTRAINT_ERRORS_LIMIT = read_limit("ib-constraint-errors.per_hour")
 _CONSTRAINT_ERRORS_WORDS = FailureText(
-    "packets that its partitions forbid",
-    "That traffic is dropped: the two ends are in different partitions.",
-    "medium",
+    "packets that its partitions forbid", "That traffic is dropped: the two ends are in different partitions.", "medium"
 )
 
 
@@ -293,4 +285,4 @@ def ib_hwcounter_transport(context: RuleContext, counters: IbPortCounters) -> Re
         )
         for name, limit, what in kinds
     ]
-    return next((a for kind in (Fail, Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
+    return gravest(answers)

@@ -138,7 +138,7 @@ def _fail(event: Event, what: str, confidence: str) -> Fail:
         label=event.subject or "port",
         summary=f"{what}{f'; the other end is {far}' if far else ''}",
         impact=_NO_TRAFFIC if event.code in _STATES else _DAMAGED,
-        evidence=(Evidence(what="the port's line", value=event.text, source=event.source),),
+        evidence=(Evidence("the port's line", event.text, event.source),),
         confidence=confidence,
         cause=f"{event.code} {event.subject}",
         situation="link" if event.code in _SLOW else event.code if event.code in _STATES else "errors",

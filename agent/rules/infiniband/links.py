@@ -235,7 +235,7 @@ def _far_end_evidence(ib_port: IbPort) -> tuple[Evidence, ...]:
         return ()
     could = " ".join(word for word in (far.could_width, far.could_speed) if word)
     value = _far_end(ib_port) + (f"; both ends could be {could}" if could else "")
-    return (Evidence(what=f"far end of {ib_port.label}", value=value, source=far.source),)
+    return (Evidence(f"far end of {ib_port.label}", value, far.source),)
 
 
 def _lower_to_info(fault: Fail) -> Fail:
@@ -283,9 +283,7 @@ def _find_small_packets(ports: list[IbPort]) -> Fail | None:
         impact="Connections over these rails take the smaller size: more packets for the same data.",
         evidence=tuple(
             Evidence(
-                what=f"active MTU of {ib_port.label}",
-                value=str(ib_port.port.active_mtu),
-                source=f"ibv_devinfo -d {ib_port.nic.label}",
+                f"active MTU of {ib_port.label}", str(ib_port.port.active_mtu), f"ibv_devinfo -d {ib_port.nic.label}"
             )
             for ib_port in known
         ),
@@ -355,7 +353,7 @@ def ib_limited_pf(context: RuleContext) -> Iterator[Result]:
             "a fabric manager",
             impact="Some of its counters and its module cannot be read; its traffic is not affected.",
             remedy="Look at its firmware; where a fabric manager owns it, leave it out of jobs and monitoring.",
-            evidence=tuple(Evidence(what="kernel log", value=event.text, source=event.source) for event in lines[:2]),
+            evidence=tuple(Evidence("kernel log", event.text, event.source) for event in lines[:2]),
             severity="info",
             confidence="low",
             cause="refused",
@@ -390,8 +388,7 @@ def _owned_by(limited: list[Nic]) -> Fail:
         impact="A job that uses one of them hangs: NCCL_IB_HCA must exclude them.",
         remedy="Leave them to the fabric manager; name the rails in NCCL_IB_HCA, and leave them out of monitoring.",
         evidence=tuple(
-            Evidence(what=nic.label, value=nic.limited or "", source=f"lspci -vv -s {nic.pci or nic.id}")
-            for nic in limited[:8]
+            Evidence(nic.label, nic.limited or "", f"lspci -vv -s {nic.pci or nic.id}") for nic in limited[:8]
         ),
         severity="info",
         cause="owned",
@@ -415,9 +412,7 @@ def ib_counter_saturated(ib_port: IbPort) -> Result:
         summary=f"counts no further: {', '.join(f'{name} {counters[name]}' for name in full)}",
         impact=f"{len(full)} of its counters show no new error: flaps and bit errors go unseen.",
         evidence=tuple(
-            Evidence(
-                what=name, value=str(counters[name]), source=f"{ib_port.evidence('', '', 'counters').source}/{name}"
-            )
+            Evidence(name, str(counters[name]), f"{ib_port.evidence('', '', 'counters').source}/{name}")
             for name in full
         ),
         severity="info",

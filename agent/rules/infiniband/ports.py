@@ -53,7 +53,7 @@ class IbPort(Subject, frozen=True):
     def evidence(self, what: str, value: str, file: str) -> Evidence:
         """One observation, with the file of sysfs that holds it."""
         source = f"/sys/class/infiniband/{self.nic.rdma_device or self.nic.label}/ports/{self.port.port}/{file}"
-        return Evidence(what=f"{what} of {self.label}", value=value, source=source)
+        return Evidence(f"{what} of {self.label}", value, source)
 
 
 def ib_ports(context: RuleContext, roles: tuple[str, ...] = EXPECTED) -> Iterator[IbPort | Result]:

@@ -131,10 +131,8 @@ def ib_subnet_mixed(context: RuleContext) -> Iterator[Result]:
                 "nothing-to-compare", detail="fewer than two active InfiniBand rails whose subnet is known"
             )
         return
-    prefixes, managers = (
-        _group_by(rails, _subnet_prefix),
-        _group_by(rails, lambda ib_port: str(ib_port.port.sm_lid or "")),
-    )
+    prefixes = _group_by(rails, _subnet_prefix)
+    managers = _group_by(rails, lambda ib_port: str(ib_port.port.sm_lid or ""))
     sizes = {len(group) for group in prefixes.values()}
     if len(sizes) > 1:
         few = [ib_port for group in prefixes.values() if len(group) < max(sizes) for ib_port in group]
@@ -223,9 +221,9 @@ def _fail_pkey_mismatch(where: EffectiveSetting, short: list[Hca]) -> Fail:
             where.evidence(_PKEY),
             *(
                 Evidence(
-                    what=f"partition keys of {hca.label}",
-                    value=", ".join(hca.port.pkeys[:8]),
-                    source=f"/sys/class/infiniband/{hca.name}/ports/{hca.port.port}/pkeys",
+                    f"partition keys of {hca.label}",
+                    ", ".join(hca.port.pkeys[:8]),
+                    f"/sys/class/infiniband/{hca.name}/ports/{hca.port.port}/pkeys",
                 )
                 for hca in short[:8]
             ),
@@ -320,13 +318,9 @@ def ib_sharp_not_ready(context: RuleContext) -> Result:
     if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(context)):
         return NODE.not_applicable("not-in-use", detail="no active InfiniBand rail")
     if not settings:
-        return (
-            NODE.unknown(why)
-            if why
-            else NODE.not_applicable(
-                "not-configured", detail=f"{_SHARP_NOT_READY_KEY} is not set: no job asks for SHARP"
-            )
-        )
+        if why:
+            return NODE.unknown(why)
+        return NODE.not_applicable("not-configured", detail=f"{_SHARP_NOT_READY_KEY} is not set: no job asks for SHARP")
     return _judge_sharp_not_ready(context, settings)
 
 
@@ -344,7 +338,7 @@ def _judge_sharp_not_ready(context: RuleContext, settings: list[EffectiveSetting
         evidence=(
             *settings_evidence(_SHARP_NOT_READY_KEY, settings),
             *settings_evidence(_OFF, off),
-            *(Evidence(what="libnccl", value=row.path, source="/proc/*/maps") for row in users[:2]),
+            *(Evidence("libnccl", row.path, "/proc/*/maps") for row in users[:2]),
         ),
         cause="switched off" if off else "no plugin",
     )

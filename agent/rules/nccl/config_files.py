@@ -10,13 +10,7 @@ from agent.model.node import NcclSetting
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
 from agent.rules.nccl.hcas import report_no_gpus, severity_by_scope
-from agent.rules.nccl.settings import (
-    EffectiveSetting,
-    effective_settings,
-    parse_number,
-    source_unit,
-    why_files_unread,
-)
+from agent.rules.nccl.settings import EffectiveSetting, effective_settings, parse_number, source_unit, why_files_unread
 from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
@@ -91,8 +85,7 @@ def _fail_conf_syntax(file: str, lines: list[tuple[NcclSetting, str, bool]]) -> 
         impact=_impact(severity, why),
         remedy=_remedy(file, [reason for _, reason, _ in sorted_lines]),
         evidence=tuple(
-            Evidence(what=reason, value=repr(line.line or line.value)[1:-1], source=line.source)
-            for line, reason, _ in sorted_lines[:8]
+            Evidence(reason, repr(line.line or line.value)[1:-1], line.source) for line, reason, _ in sorted_lines[:8]
         ),
         severity=severity,
         cause=file,
@@ -138,7 +131,7 @@ def gdr_nccl_conf_shadowed(context: RuleContext) -> Result:
         summary=f"/etc/nccl.conf sets {join_labels(list(shadowed))}, "
         f"and {shadowed[next(iter(shadowed))][0].unit} otherwise",
         impact="A change in /etc/nccl.conf has no effect on these jobs.",
-        evidence=tuple(Evidence(what=key, value=row.value, source=row.source) for key, row in named_rows[:16]),
+        evidence=tuple(Evidence(key, row.value, row.source) for key, row in named_rows[:16]),
         cause="shadowed",
         ids=frozenset({row.source for _, row in named_rows} | {row.unit for _, row in named_rows}),
     )
@@ -194,11 +187,8 @@ def _judge_topo_file_stale(context: RuleContext, where: EffectiveSetting) -> Res
     left_out = [gpu for gpu in gpus if gpu.pci not in addresses]
     if not any(kind in _GPU_CLASSES for kind, _ in devices_named):
         left_out = []
-    rows = tuple(Evidence(what="of no device here", value=address, source=where.value) for address in absent[:8])
-    rows += tuple(
-        Evidence(what=f"{gpu.label} is not in the file", value=gpu.pci or "", source=where.value)
-        for gpu in left_out[:8]
-    )
+    rows = tuple(Evidence("of no device here", address, where.value) for address in absent[:8])
+    rows += tuple(Evidence(f"{gpu.label} is not in the file", gpu.pci or "", where.value) for gpu in left_out[:8])
     if not rows:
         return NODE.passes()
     both = [f"names {join_labels(absent)}, where nothing is"] if absent else []

@@ -210,12 +210,12 @@ def _fail_hca_mismatch(selection: _Chosen, cause: str, severity: str, what: str,
         remedy=selection.remedy,
         evidence=(
             where.evidence(_HCA_MISMATCH_KEY),
-            Evidence(what="active ports taken", value=_port_labels(selection.taken), source="/sys/class/infiniband"),
+            Evidence("active ports taken", _port_labels(selection.taken), "/sys/class/infiniband"),
             *(
                 Evidence(
-                    what="rail left out" if device in selection.missed else "taken, and no rail",
-                    value=f"{device.label} {device.port.link_layer}",
-                    source=f"/sys/class/infiniband/{device.name}/ports/{device.port.port}",
+                    "rail left out" if device in selection.missed else "taken, and no rail",
+                    f"{device.label} {device.port.link_layer}",
+                    f"/sys/class/infiniband/{device.name}/ports/{device.port.port}",
                 )
                 for device in devices[:8]
             ),
@@ -243,20 +243,8 @@ def _port_labels(ports: Sequence[Hca]) -> str:
 
 _IFNAME = "NCCL_SOCKET_IFNAME"
 _INSIDE = (
-    "lo",
-    "docker",
-    "virbr",
-    "veth",
-    "br-",
-    "cni",
-    "flannel",
-    "cali",
-    "podman",
-    "lxcbr",
-    "lxdbr",
-    "tunl",
-    "dummy",
-)
+    "lo", "docker", "virbr", "veth", "br-", "cni", "flannel", "cali", "podman", "lxcbr", "lxdbr", "tunl", "dummy",
+)  # fmt: skip
 
 
 @rule("gdr-nccl-socket-ifname")
@@ -289,10 +277,7 @@ def _judge_socket_ifname(context: RuleContext, where: EffectiveSetting) -> Fail 
         remedy=f"Name the interface that reaches the other nodes, in full: {_IFNAME}=={outside}"
         if outside
         else f"Set {_IFNAME} to = and the whole name of the interface that reaches the other nodes.",
-        evidence=(
-            where.evidence(_IFNAME),
-            Evidence(what="interfaces that are up", value=join_labels(up), source="ip -br addr"),
-        ),
+        evidence=(where.evidence(_IFNAME), Evidence("interfaces that are up", join_labels(up), "ip -br addr")),
         severity="warning" if where.persistent else one_level_lower("warning"),
         cause="inside" if names else "none",
     )

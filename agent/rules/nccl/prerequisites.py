@@ -33,9 +33,7 @@ def report_unused(context: RuleContext, what: str) -> Result:
 
 def library_evidence(rows: list[NcclLibrary]) -> tuple[Evidence, ...]:
     """Which libraries, and by how many processes."""
-    return tuple(
-        Evidence(what=f"mapped by {row.used_by} processes", value=row.path, source="/proc/*/maps") for row in rows[:4]
-    )
+    return tuple(Evidence(f"mapped by {row.used_by} processes", row.path, "/proc/*/maps") for row in rows[:4])
 
 
 _ENOUGH_GIB = read_limit("gdr-memlock-low.gib")
@@ -82,9 +80,7 @@ def _fail_memlock_shell(context: RuleContext) -> Fail:
         "LimitMEMLOCK=infinity in a drop-in of its service.",
         evidence=(
             Evidence(
-                what="max locked memory of the shell",
-                value=f"{context.software.limits[f'memlock {_SHELL}']} bytes",
-                source="ulimit -l",
+                "max locked memory of the shell", f"{context.software.limits[f'memlock {_SHELL}']} bytes", "ulimit -l"
             ),
         ),
         severity="warning",
@@ -126,9 +122,9 @@ def _fail_memlock_low(context: RuleContext, who: list[str], severity: str) -> Fa
         "in /etc/security/limits.d/.",
         evidence=tuple(
             Evidence(
-                what=f"max locked memory of {process}",
-                value=f"{context.software.limits[f'memlock {process}']} bytes",
-                source=f"/proc/{process.split()[1]}/limits"
+                f"max locked memory of {process}",
+                f"{context.software.limits[f'memlock {process}']} bytes",
+                f"/proc/{process.split()[1]}/limits"
                 if process.startswith("pid ")
                 else f"systemctl show -p LimitMEMLOCK {process}",
             )
@@ -166,8 +162,8 @@ def gdr_devnodes_missing(context: RuleContext) -> Result:
         if inside
         else "Load the module: `modprobe ib_uverbs`. Where it is loaded, look at the rules of udev.",
         evidence=(
-            Evidence(what="nodes", value=", ".join(verbs[:8]) or "none", source="ls /dev/infiniband"),
-            Evidence(what="rails", value=", ".join(rails[:8]), source="ls /sys/class/infiniband"),
+            Evidence("nodes", ", ".join(verbs[:8]) or "none", "ls /dev/infiniband"),
+            Evidence("rails", ", ".join(rails[:8]), "ls /sys/class/infiniband"),
         ),
         severity="warning" if inside else "error",
         cause="none" if not verbs else "some",
@@ -197,7 +193,7 @@ def gdr_shm_small(context: RuleContext) -> Result:
     return NODE.fail(
         summary=f"{size} MiB of shared memory (/dev/shm) for {len(context.topology.gpus)} GPUs",
         impact='Jobs that fill it end with a bus error or "No space left on device".',
-        evidence=(Evidence(what="size", value=f"{size} MiB", source="/proc/mounts"),),
+        evidence=(Evidence("size", f"{size} MiB", "/proc/mounts"),),
     )
 
 
@@ -234,11 +230,7 @@ def gdr_ibgda_regkey(context: RuleContext) -> Result:
         evidence=(
             *library_evidence(users),
             *(setting.evidence(_IBGDA_REGKEY_KEY) for setting in settings[:4]),
-            Evidence(
-                what="RegistryDwords",
-                value=parameters["RegistryDwords"] or "empty",
-                source="/proc/driver/nvidia/params",
-            ),
+            Evidence("RegistryDwords", parameters["RegistryDwords"] or "empty", "/proc/driver/nvidia/params"),
         ),
     )
 
@@ -264,7 +256,7 @@ def gdr_gdrcopy_missing(context: RuleContext) -> Result:
         evidence=(
             *library_evidence(users),
             *(setting.evidence("NCCL_GDRCOPY_ENABLE") for setting in settings[:4]),
-            Evidence(what="gdrdrv", value="not there", source="ls /dev"),
+            Evidence("gdrdrv", "not there", "ls /dev"),
         ),
     )
 
@@ -289,7 +281,7 @@ def gdr_gds_not_ready(context: RuleContext) -> Result:
     return NODE.fail(
         summary="jobs use GPUDirect Storage, and nvidia_fs is not loaded",
         impact="Reads from storage go through host memory instead of straight to the GPU.",
-        evidence=(*library_evidence(users), Evidence(what="nvidia_fs", value="not loaded", source="/proc/modules")),
+        evidence=(*library_evidence(users), Evidence("nvidia_fs", "not loaded", "/proc/modules")),
     )
 
 
@@ -309,11 +301,9 @@ def gdr_efa_stack(context: RuleContext) -> Result:
         return silent
     if not any((nic.driver or "") == "efa" for nic in context.topology.nics):
         why = context.why_bus_unread
-        return (
-            NODE.unknown(why)
-            if why and not context.topology.nics
-            else NODE.not_applicable("no-such-device", detail="no EFA")
-        )
+        if why and not context.topology.nics:
+            return NODE.unknown(why)
+        return NODE.not_applicable("no-such-device", detail="no EFA")
     slow = [
         setting for setting in effective_settings(context, _EFA_STACK_KEY) if setting.value.strip().lower() in _SLOW
     ]
@@ -331,10 +321,7 @@ def gdr_efa_stack(context: RuleContext) -> Result:
         return _fail_efa_stack(
             summary="jobs use NCCL without a plugin for EFA",
             remedy="Install aws-ofi-nccl and libfabric where the jobs run, on their library path.",
-            rows=(
-                *library_evidence(users),
-                Evidence(what="libnccl-net*.so", value="not mapped", source="/proc/*/maps"),
-            ),
+            rows=(*library_evidence(users), Evidence("libnccl-net*.so", "not mapped", "/proc/*/maps")),
             cause="plugin",
             confidence="medium",
         )

@@ -44,7 +44,7 @@ class EffectiveSetting(msgspec.Struct, frozen=True):
 
     def evidence(self, key: str) -> Evidence:
         """The setting for people."""
-        return Evidence(what=key, value=self.value, source=self.source)
+        return Evidence(key, self.value, self.source)
 
 
 def effective_settings(context: RuleContext, key: str) -> list[EffectiveSetting]:

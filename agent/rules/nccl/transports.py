@@ -103,11 +103,7 @@ _SWITCHES = (
         "All-reduce inside a node runs in rings instead of the NVSwitches: three quarters of the bandwidth.",
     ),
     _Switch(
-        "NCCL_P2P_DISABLE",
-        _is_on,
-        _has_nvlinks,
-        "error",
-        "GPUs do not use their NVLinks, and use PCIe or host memory.",
+        "NCCL_P2P_DISABLE", _is_on, _has_nvlinks, "error", "GPUs do not use their NVLinks, and use PCIe or host memory."
     ),
     _Switch(
         "NCCL_P2P_LEVEL",

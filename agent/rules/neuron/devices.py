@@ -38,9 +38,7 @@ def _find_unlisted(devices: list[Gpu], listed: set[int | None]) -> Iterator[Fail
         summary=f"neuron-ls does not list {those}, to which other devices have links",
         impact=f"{len(devices)} of {len(devices) + len(missing)} devices can be used; jobs that ask for all do not "
         "start.",
-        evidence=(
-            Evidence(what="listed by neuron-ls", value=f"{len(devices)} devices, not {those}", source="neuron-ls"),
-        ),
+        evidence=(Evidence("listed by neuron-ls", f"{len(devices)} devices, not {those}", "neuron-ls"),),
         confidence="medium",
         cause="unlisted",
         ids=frozenset(f"neuron {number}" for number in missing),
@@ -59,8 +57,8 @@ def _judge_missing(context: RuleContext, gpu: Gpu, devices: list[Gpu]) -> Result
         summary="on the PCI bus with the Neuron driver bound, but neuron-ls does not list it",
         impact=f"{usable} of {len(devices)} devices can be used; jobs that ask for all do not start.",
         evidence=(
-            Evidence(what="on the PCI bus", value=gpu.id, source="lspci -d 1d0f: -nnk"),
-            Evidence(what="listed by neuron-ls", value=f"{usable} devices, not this one", source="neuron-ls"),
+            Evidence("on the PCI bus", gpu.id, "lspci -d 1d0f: -nnk"),
+            Evidence("listed by neuron-ls", f"{usable} devices, not this one", "neuron-ls"),
             *kernel_log_evidence(context, gpu.id),
         ),
     )

@@ -43,7 +43,7 @@ def _judge_ecc(context: RuleContext, gpu: Gpu) -> Result:
             + ", ".join(f"{count} in {name.partition('_')[0].upper()}" for name, count in lost.items()),
             impact="Results of this device may be wrong, and its jobs end.",
             evidence=tuple(
-                Evidence(what=name, value=str(count), source=f"{_FOLDER}/neuron{gpu.index}/stats/hardware/{name}")
+                Evidence(name, str(count), f"{_FOLDER}/neuron{gpu.index}/stats/hardware/{name}")
                 for name, count in lost.items()
             ),
             cause="uncorrected",
@@ -62,7 +62,7 @@ def _judge_ecc(context: RuleContext, gpu: Gpu) -> Result:
     return about.fail(
         summary=f"{count_of(moved, 'uncorrectable memory errors')} since the earlier sample, which can be repaired",
         impact="Results that were computed at that time may be wrong; the repair waits for a restart.",
-        evidence=(Evidence(what=_REPAIRABLE, value=f"+{moved}", source=source),),
+        evidence=(Evidence(_REPAIRABLE, f"+{moved}", source),),
         severity="warning",
         cause="repairable",
         situation="other",
@@ -119,9 +119,7 @@ def _judge_runs(context: RuleContext, gpu: Gpu) -> Result:
         return about.fail(
             summary=f"runs ended with a hardware error since the earlier sample: {max(grown.values())}",
             impact="Jobs on this device end, or compute with wrong data.",
-            evidence=tuple(
-                Evidence(what=name, value=f"+{move}", source=f"{folder}/{name}/total") for name, move in grown.items()
-            ),
+            evidence=tuple(Evidence(name, f"+{move}", f"{folder}/{name}/total") for name, move in grown.items()),
             situation="other",
         )
     gap = next((name for name, move in moves.items() if move is None), None)

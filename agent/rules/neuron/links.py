@@ -89,9 +89,9 @@ def _fail(a: Gpu, b: Gpu, stated: set[tuple[int, int]]) -> Fail:
         "provider. (costs a restart of the instance)",
         evidence=tuple(
             Evidence(
-                what=f"connected devices of {gpu.label}",
-                value=", ".join(str(link.link) for link in gpu.links) or "none",
-                source="neuron-ls --json-output",
+                f"connected devices of {gpu.label}",
+                ", ".join(str(link.link) for link in gpu.links) or "none",
+                "neuron-ls --json-output",
             )
             for gpu in (a, b)
         ),

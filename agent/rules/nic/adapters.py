@@ -62,9 +62,9 @@ def _fail_other_board(nic: Nic, boards: Mapping[str, list[Nic]]) -> Fail:
         impact="Its firmware has different defaults and separate updates: settings of the others may not fit.",
         evidence=tuple(
             Evidence(
-                what=f"board of {nic.label}",
-                value=nic.board_id or "",
-                source=f"/sys/class/infiniband/{nic.rdma_device or nic.label}/board_id",
+                f"board of {nic.label}",
+                nic.board_id or "",
+                f"/sys/class/infiniband/{nic.rdma_device or nic.label}/board_id",
             )
             for nic in (nic, *boards[usual_board][:7])
         ),
@@ -125,9 +125,9 @@ def _fail_fw_mixed(board: str, nics: list[Nic], differing: list[Nic], usual_firm
         "(mlxfwmanager), and reset.",
         evidence=tuple(
             Evidence(
-                what=f"firmware of {nic.label}",
-                value=nic.firmware or "",
-                source=f"/sys/class/infiniband/{nic.rdma_device or nic.label}/fw_ver",
+                f"firmware of {nic.label}",
+                nic.firmware or "",
+                f"/sys/class/infiniband/{nic.rdma_device or nic.label}/fw_ver",
             )
             for nic in nics
         ),
@@ -191,9 +191,9 @@ def _fail_mixed_linklayer(context: RuleContext, rails: list[Hca]) -> Fail:
         impact="NCCL does not connect InfiniBand with Ethernet: jobs end at their start, or do not use these rails.",
         evidence=tuple(
             Evidence(
-                what=f"link layer of {rail.label}",
-                value=rail.port.link_layer or "",
-                source=f"/sys/class/infiniband/{rail.name}/ports/{rail.port.port}/link_layer",
+                f"link layer of {rail.label}",
+                rail.port.link_layer or "",
+                f"/sys/class/infiniband/{rail.name}/ports/{rail.port.port}/link_layer",
             )
             for rail in rails[:16]
         ),
@@ -246,7 +246,7 @@ def ofed_inbox_mix(context: RuleContext) -> Result:
         impact="Modules built for one stack are refused by the other: nvidia-peermem does not load, "
         "and traffic is copied through host memory.",
         evidence=tuple(
-            Evidence(what=f"version of {name}", value=version, source=f"/sys/module/{name}/version")
+            Evidence(f"version of {name}", version, f"/sys/module/{name}/version")
             for name, version in sorted(ofed.items())
         ),
     )

@@ -135,14 +135,12 @@ def _find_unplugged(context: RuleContext) -> Iterator[Fail]:
 
 def _judge_module_fault(context: RuleContext, one: PluggedModule) -> Result:
     source = f"ethtool -m {one.netdev.label}"
-    faults = [
-        (s, text, Evidence(what=text, value=value, source=source)) for s, text, value in _find_module_faults(one.module)
-    ]
+    faults = [(s, text, Evidence(text, value, source)) for s, text, value in _find_module_faults(one.module)]
     now = netdev_counters(one.netdev)
     for name, meaning in _COUNTERS.items():
         move = context.counter_delta(f"netdev:{one.netdev.id}", name, now)
         if move:
-            row = Evidence(what=name, value=f"+{move}", source=f"ethtool -S {one.netdev.label}")
+            row = Evidence(name, f"+{move}", f"ethtool -S {one.netdev.label}")
             faults.append(("error", meaning, row))
     faults += _logged_events(context, one.each.nic, one.each.port)
     if faults:
@@ -193,7 +191,7 @@ def _logged_events(context: RuleContext, nic: Nic, port: Port) -> list[tuple[str
         (
             severity if code == "module" else "warning",
             f"{_EVENTS[code]} ({count_of(event.count, 'times')} since boot)",
-            Evidence(what="kernel log", value=event.text, source=event.source),
+            Evidence("kernel log", event.text, event.source),
         )
         for code, event in events_by_text.items()
     ]
@@ -344,8 +342,8 @@ def _find_weak(lane: Lane, module: TransceiverModule) -> Iterator[tuple[str, str
 
 def _fail_optics_power(one: PluggedModule, severity: str, texts: list[str], rows: list[tuple[str, str]]) -> Fail:
     source = f"ethtool -m {one.netdev.label}"
-    evidence = [Evidence(what=what, value=value, source=source) for what, value in dict.fromkeys(rows)]
-    name = [Evidence(what="module", value=one.name, source=source)] if one.name else []
+    evidence = [Evidence(what, value, source) for what, value in dict.fromkeys(rows)]
+    name = [Evidence("module", one.name, source)] if one.name else []
     return one.fail(
         summary="; ".join(texts[:4]) + (f"; and {len(texts) - 4} more" if len(texts) > 4 else ""),
         impact="Bit errors and link flaps follow: 3 dB less is half the light.",

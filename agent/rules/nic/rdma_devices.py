@@ -85,8 +85,8 @@ def _fail_rdma_device(context: RuleContext, nic: Nic, driver: str, some_have: bo
         if unread
         else f"load {module} again.",
         evidence=(
-            Evidence(what=f"RDMA device of {nic.label}", value="none", source="rdma link show"),
-            Evidence(what=module, value="not loaded" if missing else str(unread or "loaded"), source="/proc/modules"),
+            Evidence(f"RDMA device of {nic.label}", "none", "rdma link show"),
+            Evidence(module, "not loaded" if missing else str(unread or "loaded"), "/proc/modules"),
             *kernel_log_evidence(context, pci),
         ),
         severity="error" if some_have or near else "info",

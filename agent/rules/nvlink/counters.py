@@ -11,10 +11,10 @@ from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import HOUR, MINUTE, CountedSubject, Counters, FailureText, Limit, delta, judge_count
-from agent.rules.devices import is_nvidia
+from agent.rules.devices import ask_nvidia_smi, is_nvidia
 from agent.rules.pages import read_limit
-from agent.rules.pcie.counters import command_source, gpu_counters_by_gpu
-from agent.rules.rule import Fail, Pass, Result, Unknown, rule
+from agent.rules.pcie.counters import CountedGpu, command_source, counted_gpus
+from agent.rules.rule import Fail, Result, gravest, rule
 from agent.rules.wording import format_ranges
 
 _REPLAYS = read_limit("nvlink-errors.in_10_minutes")
@@ -34,11 +34,7 @@ _KINDS: tuple[tuple[tuple[str, ...], Limit, str], ...] = (
     (("replay", "recovery"), Limit(_REPLAYS, "error", 600.0), "replays and recoveries"),
     (("crc",), Limit(_CRC_ERROR, "error", 1.0), "CRC errors"),
     (("recoveries_failed",), Limit(_LOST, "error"), "failed recoveries"),
-    (
-        _PACKETS,
-        Limit(_LOST, "error"),
-        "packets lost or damaged",
-    ),
+    (_PACKETS, Limit(_LOST, "error"), "packets lost or damaged"),
     (("recoveries_successful",), Limit(_RECOVERED, "warning", HOUR), "recoveries"),
     (("symbol", "effective"), Limit(_SYMBOLS, "warning", HOUR), "symbol errors"),
     (("crc",), Limit(_CRC, "warning", HOUR), "CRC errors"),
@@ -48,11 +44,11 @@ _BER = "symbol_ber_packed"
 
 @rule("nvlink-errors")
 def nvlink_errors(context: RuleContext) -> Iterator[Result]:
-    for gpu_counters in gpu_counters_by_gpu(context):
-        if isinstance(gpu_counters, tuple):
-            yield from _judge_gpu(context, gpu_counters[0], gpu_counters[1])
+    for counted in counted_gpus(context):
+        if isinstance(counted, CountedGpu):
+            yield from _judge_gpu(context, counted.gpu, counted.place)
         else:
-            yield gpu_counters
+            yield counted
 
 
 def _judge_gpu(context: RuleContext, gpu: Gpu, place: CountedSubject) -> Iterator[Result]:
@@ -81,9 +77,8 @@ def _judge_gpu(context: RuleContext, gpu: Gpu, place: CountedSubject) -> Iterato
 
 def _judge_link(context: RuleContext, gpu: Gpu, link: GpuLink) -> Result:
     subject = f"link:{gpu.id}/{link.link}"
-    which = f" -i {gpu.index}" if gpu.index is not None else ""
     here = CountedSubject(subject, f"{gpu.label} NVLink {link.link}", frozenset({f"{gpu.id}/{link.link}"}))
-    counters = Counters(subject, link.errors, command_source(f"nvidia-smi nvlink -e{which} -l {link.link}"))
+    counters = Counters(subject, link.errors, command_source(f"{ask_nvidia_smi('nvlink -e', gpu)} -l {link.link}"))
     answers: list[Result] = []
     for names, limit, what in _KINDS:
         count = delta(context, counters, names)
@@ -91,7 +86,7 @@ def _judge_link(context: RuleContext, gpu: Gpu, link: GpuLink) -> Result:
         if isinstance(answer, Fail):
             return _severity_by_error_rate(context, link, answer) if "symbol" in names else answer
         answers.append(answer)
-    return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
+    return gravest(answers)
 
 
 def _severity_by_error_rate(context: RuleContext, link: GpuLink, fault: Fail) -> Fail:
@@ -100,7 +95,7 @@ def _severity_by_error_rate(context: RuleContext, link: GpuLink, fault: Fail) ->
     if packed is None or not 0 <= packed < 1 << 12:
         return fault
     rate = (packed >> 8) * 10.0 ** -(packed & 0xFF)
-    row = Evidence(what="symbol bit error rate", value=f"{rate:.0e}", source=fault.evidence[0].source)
+    row = Evidence("symbol bit error rate", f"{rate:.0e}", fault.evidence[0].source)
     severity = "error" if rate > context.threshold(_FLOOR) else fault.severity
     return replace(fault, severity=severity, evidence=(*fault.evidence, row))
 
@@ -132,14 +127,9 @@ _WORDS = FailureText(
 )
 
 
-@rule("c2c-errors")
-def c2c_errors(context: RuleContext) -> Iterator[Result]:
-    for gpu_counters in gpu_counters_by_gpu(context):
-        yield _judge_c2c_errors(context, *gpu_counters) if isinstance(gpu_counters, tuple) else gpu_counters
-
-
-def _judge_c2c_errors(context: RuleContext, gpu: Gpu, place: CountedSubject, counters: Counters) -> Result:
-    del gpu
+@rule("c2c-errors", each=counted_gpus)
+def c2c_errors(context: RuleContext, counted: CountedGpu) -> Result:
+    place, counters = counted.place, counted.counters
     if not any(name in counters.now for name in _COUNTERS):
         return place.not_applicable("not-measured", detail="no C2C, or its driver does not report its errors")
     limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_PER_HOUR, "warning", HOUR))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from typing import TypeVar
 
 import msgspec
@@ -14,10 +15,10 @@ from agent.model.gpu import Fabric, Gpu
 from agent.model.node import Service
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_gpu, find_device_id, find_function, report_no_gpu
+from agent.rules.devices import about_gpu, ask_nvidia_smi, find_device_id, report_no_gpu
 from agent.rules.node_wide import merge_failures
 from agent.rules.nvlink.link_counts import LinkForm, find_form, not_offered_reason
-from agent.rules.rule import NODE, Fail, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, Rule, Unknown, rule
 from agent.rules.wording import join_labels
 
 PLACE = "nvlink-fabric"  # what is wrong with the fabric as a whole: the place that its consequences share
@@ -118,20 +119,27 @@ def multi_node_domain(gpu: Gpu) -> str | None:
     return None if uuid in (None, "", NO_UUID) else uuid
 
 
-def for_each_gpu(items: Iterable[T | Result], judge: Callable[[T], Result]) -> Iterator[Result]:
-    """The answers about all that is judged, and those that came in its place; faults last, and alike ones as one."""
-    judged, faults = 0, []
-    for item in items:
-        if isinstance(item, Result):
-            yield item
-            continue
-        judged += 1
-        answer = judge(item)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from merge_if_on_all_gpus(faults, judged)
+def gpu_rule(
+    name: str, each: Callable[[RuleContext], Iterable[T | Result]]
+) -> Callable[[Callable[[RuleContext, T], Result]], Rule]:
+    """A rule about one GPU at a time: faults last, and one for the node where all that are judged have the same."""
+
+    def register(judge: Callable[[RuleContext, T], Result]) -> Rule:
+        @wraps(judge)
+        def judge_all(context: RuleContext) -> Iterator[Result]:
+            judged, faults = 0, []
+            for item in each(context):
+                answer = item if isinstance(item, Result) else judge(context, item)
+                judged += answer is not item
+                if isinstance(answer, Fail):
+                    faults.append(answer)
+                else:
+                    yield answer
+            yield from merge_if_on_all_gpus(faults, judged)
+
+        return rule(name)(judge_all)
+
+    return register
 
 
 def merge_if_on_all_gpus(faults: Sequence[Fail], judged: int) -> Iterator[Fail]:
@@ -142,27 +150,15 @@ def merge_if_on_all_gpus(faults: Sequence[Fail], judged: int) -> Iterator[Fail]:
         yield merge_failures(faults, faults[0].summary)
 
 
-def gpu_ids(context: RuleContext, gpu: Gpu) -> frozenset[str]:
-    """The ids of one GPU."""
-    function = find_function(context, gpu)
-    return frozenset({gpu.id, function.id if function else gpu.id})
-
-
-@rule("fabric-incomplete")
-def fabric_incomplete(context: RuleContext) -> Iterator[Result]:
-    yield from for_each_gpu(
-        fabric_members(context), lambda member: _judge_incomplete(context, member.gpu, member.fabric)
-    )
-
-
-def _judge_incomplete(context: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
-    about = about_gpu(gpu)
+@gpu_rule("fabric-incomplete", fabric_members)
+def fabric_incomplete(context: RuleContext, member: FabricMember) -> Result:
+    gpu, fabric, about = member.gpu, member.fabric, about_gpu(member.gpu)
     if fabric.state == "completed":
         if fabric.status is None:
             return about.unknown("not-shown", detail="completed, and the driver does not report how")
         if fabric.status == "success":
             return about.passes()
-        return _fail_incomplete(context, gpu, f"completed with the error {fabric.status}", "critical")
+        return _fail_incomplete(gpu, f"completed with the error {fabric.status}", "critical")
     if context.why_settling:
         return about.unknown(context.why_settling)
     if _may_still_register(context):
@@ -171,7 +167,7 @@ def _judge_incomplete(context: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
             return about.unknown(_STILL_REGISTERS)
         # What a saved output states that shows neither how long the host runs nor what manages its fabric.
         return replace(
-            _fail_incomplete(context, gpu, (fabric.state or "").replace("_", " "), "warning"),
+            _fail_incomplete(gpu, (fabric.state or "").replace("_", " "), "warning"),
             impact="What this means here depends on how long the host runs: minutes after its start it is usual, later "
             "CUDA ends with error 802 or waits, and nothing sets the fabric up.",
             confidence="low",
@@ -179,7 +175,7 @@ def _judge_incomplete(context: RuleContext, gpu: Gpu, fabric: Fabric) -> Result:
         )
     unmanaged = _find_why_unmanaged(context)
     severity = "critical" if unmanaged is not None and unmanaged.what == _UMAD else "error"
-    return _fail_incomplete(context, gpu, (fabric.state or "").replace("_", " "), severity, unmanaged)
+    return _fail_incomplete(gpu, (fabric.state or "").replace("_", " "), severity, unmanaged)
 
 
 _UMAD = "ib_umad"
@@ -202,25 +198,25 @@ def _find_why_unmanaged(context: RuleContext) -> Evidence | None:
     if unmanaged_reason(context) is not None:
         return None
     if lacks_umad(context):
-        return Evidence(what=_UMAD, value="not loaded; the switches of this board are managed over it", source="lsmod")
+        return Evidence(_UMAD, "not loaded; the switches of this board are managed over it", "lsmod")
     manager = find_service(context, MANAGER)
     if isinstance(manager, Service) and manager.state != "active":
-        return Evidence(what=MANAGER, value=manager.state, source=f"systemctl status {MANAGER}")
+        return Evidence(MANAGER, manager.state, f"systemctl status {MANAGER}")
     return None
 
 
-def _fail_incomplete(context: RuleContext, gpu: Gpu, what: str, severity: str, why: Evidence | None = None) -> Fail:
-    index = f" -i {gpu.index}" if gpu.index is not None else ""
+def _fail_incomplete(gpu: Gpu, what: str, severity: str, why: Evidence | None = None) -> Fail:
     lacking = why is not None and why.what == _UMAD
-    state = Evidence(what=f"fabric state of {gpu.label}", value=what, source=f"nvidia-smi -q{index}")
-    return about_gpu(gpu).fail(
+    state = Evidence(f"fabric state of {gpu.label}", what, ask_nvidia_smi("-q", gpu))
+    about = about_gpu(gpu)
+    return about.fail(
         summary=f"registration with the NVLink fabric: {what}" + ("; ib_umad is not loaded" if lacking else ""),
         impact="CUDA on it ends with error 802 or waits; jobs that ask for all GPUs do not start.",
         evidence=(state, *((why,) if why else ())),
         severity=severity,
         cause=what,
         situation="no-umad" if lacking else "",
-        ids=gpu_ids(context, gpu) | {PLACE},
+        ids=about.ids | {PLACE},
     )
 
 
@@ -256,13 +252,10 @@ _SUMMARIES = {"unhealthy": "error", "limited_capacity": "warning"}
 _RECOVERING = frozenset({"route_recovery", "access_timeout_recovery"})  # end by themselves
 
 
-@rule("fabric-unhealthy")
-def fabric_unhealthy(context: RuleContext) -> Iterator[Result]:
-    yield from for_each_gpu(fabric_members(context), lambda member: _judge_unhealthy(member.gpu, member.fabric))
-
-
-def _judge_unhealthy(gpu: Gpu, fabric: Fabric) -> Result:
-    about = about_gpu(gpu)
+@gpu_rule("fabric-unhealthy", fabric_members)
+def fabric_unhealthy(context: RuleContext, member: FabricMember) -> Result:
+    del context
+    gpu, fabric, about = member.gpu, member.fabric, about_gpu(member.gpu)
     if fabric.state != "completed":
         return about.not_applicable("judged-elsewhere", detail="registration is not completed: see fabric-incomplete")
     problems = {name: word for name, word in fabric.health.items() if word != "not_supported" and name in _FINE}
@@ -272,15 +265,12 @@ def _judge_unhealthy(gpu: Gpu, fabric: Fabric) -> Result:
     if bad:
         return _fail_unhealthy(gpu, bad)
     strange = [f"{name} {word}" for name, word in problems.items() if word.startswith("unknown")]
-    return (
-        about.unknown("undecided", detail=f"a state that is not known here: {', '.join(strange)}")
-        if strange
-        else about.passes()
-    )
+    if strange:
+        return about.unknown("undecided", detail=f"a state that is not known here: {', '.join(strange)}")
+    return about.passes()
 
 
 def _fail_unhealthy(gpu: Gpu, bad: Mapping[str, str]) -> Fail:
-    index = f" -i {gpu.index}" if gpu.index is not None else ""
     details = {name: word for name, word in bad.items() if name != "summary"} or bad
     grave = [_SEVERITY.get(name) or _SUMMARIES.get(word, "warning") for name, word in bad.items()]
     details_text = ", ".join(_format_state(name, word) for name, word in sorted(details.items()))
@@ -289,8 +279,7 @@ def _fail_unhealthy(gpu: Gpu, bad: Mapping[str, str]) -> Fail:
         impact="Traffic with its peers is slower than its NVLinks, takes PCIe, or ends with an error; "
         "collectives of all GPUs wait for it.",
         evidence=tuple(
-            Evidence(what=name.replace("_", " "), value=word, source=f"nvidia-smi -q{index}")
-            for name, word in sorted(bad.items())
+            Evidence(name.replace("_", " "), word, ask_nvidia_smi("-q", gpu)) for name, word in sorted(bad.items())
         ),
         severity=max(grave, key=SEVERITIES.index),
         cause=",".join(sorted(details)),
@@ -347,21 +336,16 @@ def _fail_clique(context: RuleContext, domains: dict[tuple[str | None, int], lis
         + "; ".join(f"{name}: {join_labels([gpu.label for gpu in gpus])}" for name, gpus in groups),
         impact="NCCL uses no NVLink between them, but PCIe or the network: seven times slower and more.",
         evidence=tuple(
-            Evidence(what=name, value=join_labels([gpu.label for gpu in gpus]), source="nvidia-smi -q")
-            for name, gpus in groups
+            Evidence(name, join_labels([gpu.label for gpu in gpus]), "nvidia-smi -q") for name, gpus in groups
         ),
         severity="warning" if partitioned else "error",
         cause="clique" if len(clusters) == 1 else "cluster",
-        ids=frozenset().union(*(gpu_ids(context, gpu) for gpu in fewest)),
+        ids=frozenset().union(*(about_gpu(gpu).ids for gpu in fewest)),
     )
 
 
 @rule("nvls-unavailable")
 def nvls_unavailable(context: RuleContext) -> Result:
-    return _judge_nvls_unavailable(context)
-
-
-def _judge_nvls_unavailable(context: RuleContext) -> Result:
     if context.virtual_machine:
         return NODE.not_applicable(
             "guest", detail="a virtual machine: its hypervisor decides what of the fabric a guest has"
@@ -396,9 +380,9 @@ def _judge_nvls_unavailable(context: RuleContext) -> Result:
         "not registered with the fabric",
         impact="NCCL all-reduce falls back to rings: about 360 instead of 480 GB/s bus bandwidth on 8 H100.",
         evidence=tuple(
-            Evidence(what=f"fabric state of {gpu.label}", value=gpu.fabric.state or "", source="nvidia-smi -q")
+            Evidence(f"fabric state of {gpu.label}", gpu.fabric.state or "", "nvidia-smi -q")
             for gpu in sure
             if gpu.fabric
         ),
-        ids=frozenset({PLACE}).union(*(gpu_ids(context, gpu) for gpu in sure)),
+        ids=frozenset({PLACE}).union(*(about_gpu(gpu).ids for gpu in sure)),
     )

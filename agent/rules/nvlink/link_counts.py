@@ -13,6 +13,7 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import (
     C2C_GPUS,
     about_gpu,
+    ask_nvidia_smi,
     find_device_id,
     find_function,
     gpu_model,
@@ -51,10 +52,7 @@ _NAMED = (
     (r"(?i)PCIe\b|\bNVL\b", LinkForm.CARD),
     (r"\bSXM|\bHBM3|\b(H20|H200|H800|B[123]00)\b", LinkForm.BOARD),
 )
-_NAMED_FEWER = (
-    (r"\b[AH]800\b", 8),
-    (r"(?i)\bH100 (PCIe|NVL)\b", 12),
-)
+_NAMED_FEWER = ((r"\b[AH]800\b", 8), (r"(?i)\bH100 (PCIe|NVL)\b", 12))
 
 
 # Names of products that NVIDIA makes with NVLink, or with a connector for a bridge, among lines that have none:
@@ -111,11 +109,10 @@ class LinkCounts(Subject, frozen=True):
     def evidence(self) -> Evidence:
         """What a person sees, and with which command."""
         numbers = format_ranges(link.link for link in self.inactive)
-        which = f" -i {self.gpu.index}" if self.gpu.index is not None else ""
         return Evidence(
-            what=f"NVLinks of {self.gpu.label}",
-            value=f"{len(self.active)} of {self.total} active; inactive: {numbers}",
-            source=f"nvidia-smi nvlink -s{which}",
+            f"NVLinks of {self.gpu.label}",
+            f"{len(self.active)} of {self.total} active; inactive: {numbers}",
+            ask_nvidia_smi("nvlink -s", self.gpu),
         )
 
 

@@ -10,8 +10,8 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_gpu, gpu_model, is_nvidia, report_no_gpu
-from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, NO_UUID, PLACE, for_each_gpu, gpu_ids, merge_if_on_all_gpus
+from agent.rules.devices import about_gpu, ask_nvidia_smi, gpu_model, is_nvidia, report_no_gpu
+from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, NO_UUID, PLACE, gpu_rule, merge_if_on_all_gpus
 from agent.rules.nvlink.link_counts import (
     LinkCounts,
     LinkForm,
@@ -22,7 +22,7 @@ from agent.rules.nvlink.link_counts import (
     lost_ends,
     not_offered_reason,
 )
-from agent.rules.rule import NODE, Fail, NotApplicable, Result, rule, split_subjects
+from agent.rules.rule import NODE, Fail, NamedSubject, NotApplicable, Result, rule, split_subjects
 from agent.rules.wording import find_majority, format_ranges, format_share_lost, join_labels
 
 _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links are wired
@@ -88,7 +88,7 @@ def _fail_stated(context: RuleContext, gpu: Gpu) -> Fail:
     return about_gpu(gpu).fail(
         summary="the driver states that all its NVLinks are inactive",
         impact=f"PCIe instead of NVLink for {gpu.label}; collectives run at the slowest GPU's speed.",
-        evidence=(Evidence(what="NVLink", value=gpu.links_reason or "", source="nvidia-smi nvlink -s"),),
+        evidence=(Evidence("NVLink", gpu.links_reason or "", "nvidia-smi nvlink -s"),),
         severity="critical",
         confidence="medium" if is_one_of_several else "low",
         explains_parts=False,
@@ -284,16 +284,13 @@ def _fail_speed_low(tally: LinkCounts, slow: list[tuple[GpuLink, float]]) -> Fai
     gpu, (worst, expected_rate) = tally.gpu, min(slow, key=lambda pair: pair[0].signal_gbyte_s or 0.0)
     now = worst.signal_gbyte_s or 0.0
     numbers = format_ranges(link.link for link, _ in slow)
-    which = f" -i {gpu.index}" if gpu.index is not None else ""
     return tally.fail(
         label=gpu.label,
         summary=f"NVLink {numbers}: {now:.3g} GB/s, expected {expected_rate:.3g}",
         impact=f"{format_share_lost(now, expected_rate)} of the bandwidth of {len(slow)} of {tally.total} links; "
         "collectives run at the slowest.",
         evidence=tuple(
-            Evidence(
-                what=f"link {link.link}", value=f"{link.signal_gbyte_s:g} GB/s", source=f"nvidia-smi nvlink -s{which}"
-            )
+            Evidence(f"link {link.link}", f"{link.signal_gbyte_s:g} GB/s", ask_nvidia_smi("nvlink -s", gpu))
             for link, _ in slow
         ),
     )
@@ -304,7 +301,8 @@ def nvlink_bandwidth_mode_reduced(context: RuleContext) -> Iterator[Result]:
     yield from report_no_gpu(context)
     mode = context.topology.bandwidth_mode
     if mode not in (None, "full"):
-        yield _fail_bandwidth_mode("node", "node", mode or "", frozenset(gpu.id for gpu in context.topology.gpus))
+        about = NamedSubject("node", "node", frozenset(gpu.id for gpu in context.topology.gpus))
+        yield _fail_bandwidth_mode(about, mode or "")
         return
     judged, faults = 0, []
     for gpu in context.topology.gpus:
@@ -322,7 +320,7 @@ def _judge_bandwidth_mode(context: RuleContext, gpu: Gpu) -> Result:
     if answer := not_offered_reason(context, gpu):
         return answer
     if gpu.nvlink_bandwidth_mode not in (None, "full"):
-        return _fail_bandwidth_mode(about.subject, gpu.label, gpu.nvlink_bandwidth_mode or "", gpu_ids(context, gpu))
+        return _fail_bandwidth_mode(about, gpu.nvlink_bandwidth_mode or "")
     if "full" in (gpu.nvlink_bandwidth_mode, context.topology.bandwidth_mode):
         return about.passes()
     if gpu.architecture not in (*FABRIC_ARCHITECTURES, None) or find_form(context, gpu) is LinkForm.CARD:
@@ -336,14 +334,11 @@ def _judge_bandwidth_mode(context: RuleContext, gpu: Gpu) -> Result:
     )
 
 
-def _fail_bandwidth_mode(subject: str, label: str, mode: str, at: frozenset[str]) -> Fail:
-    return Fail(
-        subject=subject,
-        label=label,
+def _fail_bandwidth_mode(about: NamedSubject, mode: str) -> Fail:
+    return about.fail(
         summary=f"NVLink bandwidth mode {mode}",
         impact="NVLinks are switched off on purpose: HALF leaves an H100 225 of 450 GB/s, MIN and OFF less.",
-        evidence=(Evidence(what="bandwidth mode", value=mode, source="nvidia-smi nvlink -gBwMode"),),
-        ids=at,
+        evidence=(Evidence("bandwidth mode", mode, "nvidia-smi nvlink -gBwMode"),),
     )
 
 
@@ -364,25 +359,26 @@ def nvlink_unused_by_mig(context: RuleContext) -> Result:
     return NODE.fail(
         summary=f"MIG is on: NVLink of {join_labels([gpu.label for gpu in split])} is not used",
         impact="A job cannot join these GPUs: 450 GB/s of NVLink on each H100 are idle.",
-        evidence=(Evidence(what="MIG on", value=join_labels([gpu.label for gpu in split]), source="nvidia-smi -q"),),
-        ids=frozenset().union(*(gpu_ids(context, gpu) for gpu in split)),
+        evidence=(Evidence("MIG on", join_labels([gpu.label for gpu in split]), "nvidia-smi -q"),),
+        ids=frozenset().union(*(about_gpu(gpu).ids for gpu in split)),
     )
 
 
 _PARAMETER = "NvLinkDisable"
 
 
-@rule("nvlink-disabled")
-def nvlink_disabled(context: RuleContext) -> Iterator[Result]:
+def _offered_gpus(context: RuleContext) -> Iterator[Gpu | Result]:
     yield from report_no_gpu(context)
-    gpus = [not_offered_reason(context, gpu) or gpu for gpu in context.topology.gpus]
-    modules = sum(isinstance(gpu, Gpu) and find_form(context, gpu) is LinkForm.BOARD for gpu in gpus)
-    yield from for_each_gpu(gpus, lambda gpu: _judge_disabled(context, gpu, modules))
+    yield from (not_offered_reason(context, gpu) or gpu for gpu in context.topology.gpus)
 
 
-def _judge_disabled(context: RuleContext, gpu: Gpu, modules: int) -> Result:
+@gpu_rule("nvlink-disabled", _offered_gpus)
+def nvlink_disabled(context: RuleContext, gpu: Gpu) -> Result:
     about = about_gpu(gpu)
-    if find_form(context, gpu) is not LinkForm.BOARD or modules < 2:
+    modules = [
+        one for one in _offered_gpus(context) if isinstance(one, Gpu) and find_form(context, one) is LinkForm.BOARD
+    ]
+    if gpu not in modules or len(modules) < 2:
         return about.not_applicable(
             "nothing-to-compare", detail="no other GPU of a baseboard that it could be wired to"
         )
@@ -407,9 +403,9 @@ def _judge_disabled(context: RuleContext, gpu: Gpu, modules: int) -> Result:
         if is_set
         else "Look for NVRM messages of NVLink in the kernel's log: they name the reason.",
         evidence=(
-            Evidence(what="NVLink", value=quote_source(gpu.links_reason) or "none", source="nvidia-smi nvlink -s"),
-            Evidence(what=_PARAMETER, value=parameter or "not known", source="/proc/driver/nvidia/params"),
+            Evidence("NVLink", quote_source(gpu.links_reason) or "none", "nvidia-smi nvlink -s"),
+            Evidence(_PARAMETER, parameter or "not known", "/proc/driver/nvidia/params"),
         ),
         cause="parameter" if is_set else "none",
-        ids=gpu_ids(context, gpu) | {PLACE},
+        ids=about.ids | {PLACE},
     )

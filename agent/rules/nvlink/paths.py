@@ -16,7 +16,7 @@ from agent.model.reasons import Reason
 from agent.model.topology import Path
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_gpu, about_pair, gpu_model, report_no_gpu
-from agent.rules.nvlink.fabric import PLACE, gpu_ids
+from agent.rules.nvlink.fabric import PLACE
 from agent.rules.nvlink.link_counts import (
     LinkCounts,
     LinkForm,
@@ -26,7 +26,7 @@ from agent.rules.nvlink.link_counts import (
     link_counts,
     not_offered_reason,
 )
-from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NamedSubject, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels, name_pairs
 
 GpuPair = tuple[str, str]  # ids of GPUs
@@ -79,32 +79,32 @@ def _judge_matrix_uneven(context: RuleContext, group: list[Gpu], cells: Mapping[
         usual_count = find_majority(counts.values()) or max(counts.values())
         thin = [pair for pair, links in counts.items() if links < usual_count]
         return _fail_matrix_uneven(context, thin, counts, f"NV{usual_count}") if thin else about.passes()
-    return _is_known_mesh(context, group, counts, about.subject, whole)
+    return _is_known_mesh(context, group, counts, about, whole)
 
 
 def _is_known_mesh(
-    context: RuleContext, group: list[Gpu], counts: Mapping[GpuPair, int], subject: str, whole: bool
+    context: RuleContext, group: list[Gpu], counts: Mapping[GpuPair, int], about: NamedSubject, whole: bool
 ) -> Result:
     """GPUs wired to each other: four all alike, or the eight of a DGX-1. Other meshes are their builders' own."""
     if whole and max(counts.values()) > _MESH:
         thin = [pair for pair, links in counts.items() if links < max(counts.values())]
-        return _fail_matrix_uneven(context, thin, counts, f"NV{max(counts.values())}") if thin else Pass(subject)
+        return _fail_matrix_uneven(context, thin, counts, f"NV{max(counts.values())}") if thin else about.passes()
     if len(group) != _CUBE or max(counts.values()) > _MESH:
-        return NotApplicable(
-            subject, Reason("other-kind", detail="wired to each other, and not in one of the ways that are known")
+        return about.not_applicable(
+            "other-kind", detail="wired to each other, and not in one of the ways that are known"
         )
     if (
         context.node.container
         or context.virtual_machine
         or any(g.driver_state != "open" for g in context.topology.gpus)
     ):
-        return NotApplicable(
-            subject, Reason("other-kind", detail="wired to each other, and not all GPUs of the board are seen here")
+        return about.not_applicable(
+            "other-kind", detail="wired to each other, and not all GPUs of the board are seen here"
         )
     sums = {gpu.id: sum(links for pair, links in counts.items() if gpu.id in pair) for gpu in group}
     short = {gpu: max(sums.values()) - links for gpu, links in sums.items() if links < max(sums.values())}
     if not short:
-        return Pass(subject)
+        return about.passes()
     most = max(short, key=lambda gpu: short[gpu])
     # Every lost link shows in two rows: one GPU is at an end of all where as many are missing as at its peers together
     alone = 2 * short[most] == sum(short.values())
@@ -134,8 +134,8 @@ def _fail_matrix_uneven(
         label=label,
         summary=f"fewer NVLinks than between the others ({expected}): {join_labels(labels)}",
         impact="Collectives of all GPUs run at the speed of the slowest pair.",
-        evidence=tuple(Evidence(what="pair", value=label, source="nvidia-smi topo -m") for label in labels[:8]),
-        ids=frozenset().union(*(gpu_ids(context, context.gpus[end]) for end in ends)),
+        evidence=tuple(Evidence("pair", label, "nvidia-smi topo -m") for label in labels[:8]),
+        ids=frozenset().union(*(about_gpu(context.gpus[end]).ids for end in ends)),
     )
 
 
@@ -206,23 +206,20 @@ def _fail_outside(context: RuleContext, gpu: Gpu, ways: Mapping[frozenset[str], 
     cells = sorted((f"{context.gpus[other].label}", way.kind) for ends, way in ways.items() if gpu.id in ends
                    for other in ends - {gpu.id} if other in context.gpus)  # fmt: skip
     summary = f"no NVLink to any other GPU in the matrix; the others are joined by {_usual_kind(ways)}"
-    return _fail_alone(context, gpu, summary, cells, "nvidia-smi topo -m")
+    return _fail_alone(gpu, summary, cells, "nvidia-smi topo -m")
 
 
-def _fail_alone(
-    context: RuleContext, gpu: Gpu, summary: str, cells: Sequence[tuple[str, str | None]], source: str
-) -> Fail:
+def _fail_alone(gpu: Gpu, summary: str, cells: Sequence[tuple[str, str | None]], source: str) -> Fail:
     """A GPU that a matrix joins with no other one. `cells`: the label of each other GPU, and what the matrix has."""
-    return about_gpu(gpu).fail(
+    about = about_gpu(gpu)
+    return about.fail(
         summary=summary,
         impact="What this means here depends on whether the GPU is in MIG mode, which uses no NVLink. If it is not, "
         "jobs that use all GPUs reach it over PCIe, and run at that speed or fail.",
-        evidence=tuple(
-            Evidence(what=f"{gpu.label} - {label}", value=str(cell), source=source) for label, cell in cells
-        ),
+        evidence=tuple(Evidence(f"{gpu.label} - {label}", str(cell), source) for label, cell in cells),
         confidence="low",
         situation="matrix",
-        ids=frozenset({PLACE}) | gpu_ids(context, gpu),
+        ids=about.ids | {PLACE},
     )
 
 
@@ -250,7 +247,7 @@ def _fail_refused(context: RuleContext, gpu: Gpu) -> Fail:
         if other is not gpu
     ]
     summary = "no P2P over NVLink with any other GPU; the others have it with each other"
-    return _fail_alone(context, gpu, summary, cells, "nvidia-smi topo -p2p n")
+    return _fail_alone(gpu, summary, cells, "nvidia-smi topo -p2p n")
 
 
 def _usual_kind(ways: Mapping[frozenset[str], Path]) -> str:
@@ -328,11 +325,9 @@ def _judge_pair(a: LinkCounts, b: LinkCounts, way: Path | None, some: bool) -> R
     if word in (None, "U"):
         cut = some and way.source == "nvidia-smi"
         return "cut" if cut else Reason("not-reported", fact="whether NVLink joins them")
-    return (
-        Reason("sources-disagree", detail="P2P over NVLink is OK, and the matrix contradicts it")
-        if word == "OK"
-        else "cut"
-    )
+    if word == "OK":
+        return Reason("sources-disagree", detail="P2P over NVLink is OK, and the matrix contradicts it")
+    return "cut"
 
 
 def _merge_pairs(
@@ -371,10 +366,10 @@ def _fail_path_missing(
         summary=f"no NVLink {between}: {cell} instead of {expected}, {links}",
         impact="NCCL takes PCIe for these pairs: 63 GB/s at best instead of 450; rings run at their slowest pair.",
         evidence=(
-            Evidence(what=labels[0], value=str(cell), source="nvidia-smi topo -m"),
-            Evidence(what=labels[0], value=_path_kind(a, b), source="nvidia-smi topo -p2p n"),
+            Evidence(labels[0], str(cell), "nvidia-smi topo -m"),
+            Evidence(labels[0], _path_kind(a, b), "nvidia-smi topo -p2p n"),
         ),
-        ids=frozenset({PLACE}).union(*(gpu_ids(context, context.gpus[end]) for end in ends)),
+        ids=frozenset({PLACE}).union(*(about_gpu(context.gpus[end]).ids for end in ends)),
     )
 
 

@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_gpu, find_function, is_nvidia, report_no_gpu, why_unreachable
+from agent.rules.devices import about_gpu, ask_nvidia_smi, find_function, is_nvidia, report_no_gpu, why_unreachable
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
 from agent.rules.wording import count_of
@@ -70,7 +70,6 @@ def _judge_recoveries(context: RuleContext, gpu: Gpu, link: GpuLink, counts: dic
     usual_rate = sorted(others)[9 * len(others) // 10]
     if count <= context.threshold(_TIMES) * usual_rate:
         return Pass(subject)
-    which = f" -i {gpu.index}" if gpu.index is not None else ""
     return Fail(
         subject=subject,
         label=f"{gpu.label} NVLink {link.link}",
@@ -78,12 +77,8 @@ def _judge_recoveries(context: RuleContext, gpu: Gpu, link: GpuLink, counts: dic
         f"{usual_rate} or fewer",
         impact="The link degrades: each recovery stops its traffic for a moment, and one that fails ends the job.",
         evidence=(
-            Evidence(what="recoveries", value=str(count), source=f"nvidia-smi nvlink -e{which} -l {link.link}"),
-            Evidence(
-                what=f"nine in ten of {len(others)} other links",
-                value=f"{usual_rate} or fewer",
-                source="nvidia-smi nvlink -e",
-            ),
+            Evidence("recoveries", str(count), f"{ask_nvidia_smi('nvlink -e', gpu)} -l {link.link}"),
+            Evidence(f"nine in ten of {len(others)} other links", f"{usual_rate} or fewer", "nvidia-smi nvlink -e"),
         ),
         ids=frozenset(f"{id_}/{link.link}" for id_ in filter(None, (gpu.id, gpu.pci))),
     )

@@ -20,10 +20,8 @@ from agent.rules.wording import join_labels
 
 @rule("fabric-manager-down")
 def fabric_manager_down(context: RuleContext) -> Result:
-    return unmanaged_reason(context) or _judge_manager_down(context)
-
-
-def _judge_manager_down(context: RuleContext) -> Result:
+    if answer := unmanaged_reason(context):
+        return answer
     service = find_service(context, MANAGER)
     if isinstance(service, Unknown):
         return service
@@ -43,10 +41,7 @@ def _judge_manager_down(context: RuleContext) -> Result:
         impact=f"NVLink between {len(context.topology.gpus)} GPUs is not set up or not kept: CUDA ends with error 802.",
         remedy=("Load ib_umad, also at boot (/etc/modules-load.d). " if lacking else "")
         + f"{_first_state(context, service.state)}`systemctl enable --now {MANAGER}`. Read /var/log/fabricmanager.log.",
-        evidence=(
-            Evidence(what=MANAGER, value=service.state, source=f"systemctl status {MANAGER}"),
-            *_management_evidence(context),
-        ),
+        evidence=(Evidence(MANAGER, service.state, f"systemctl status {MANAGER}"), *_management_evidence(context)),
         situation="" if context.topology.nvswitches else "hidden-switches",
         ids=frozenset({PLACE}),
     )
@@ -64,8 +59,8 @@ def _management_evidence(context: RuleContext) -> tuple[Evidence, ...]:
         return ()
     owned = join_labels([nic.label for nic in context.topology.nics if nic.limited])
     return (
-        Evidence(what="ib_umad", value=_describe_umad(context), source="/proc/modules"),
-        Evidence(what="management functions (ConnectX-7)", value=owned or "none recognized", source="lspci -d 15b3:"),
+        Evidence("ib_umad", _describe_umad(context), "/proc/modules"),
+        Evidence("management functions (ConnectX-7)", owned or "none recognized", "lspci -d 15b3:"),
     )
 
 
@@ -85,10 +80,8 @@ def _is_fabric_set_up(context: RuleContext) -> bool:
 
 @rule("fabric-manager-mismatch")
 def fabric_manager_mismatch(context: RuleContext) -> Result:
-    return unmanaged_reason(context) or _judge_manager_mismatch(context)
-
-
-def _judge_manager_mismatch(context: RuleContext) -> Result:
+    if answer := unmanaged_reason(context):
+        return answer
     service = find_service(context, MANAGER)
     if isinstance(service, Unknown):
         return service
@@ -107,9 +100,9 @@ def _judge_manager_mismatch(context: RuleContext) -> Result:
         impact=f"{'At its next start the' if running else 'The'} fabric manager ends, and none of "
         f"{len(context.topology.gpus)} GPUs can be used (CUDA error 802).",
         evidence=(
-            Evidence(what="fabric manager", value=service.version, source="nv-fabricmanager --version"),
-            Evidence(what="driver", value=driver, source="/proc/driver/nvidia/version"),
-            Evidence(what=MANAGER, value=service.state, source=f"systemctl status {MANAGER}"),
+            Evidence("fabric manager", service.version, "nv-fabricmanager --version"),
+            Evidence("driver", driver, "/proc/driver/nvidia/version"),
+            Evidence(MANAGER, service.state, f"systemctl status {MANAGER}"),
         ),
         severity="warning" if running else "critical",
         ids=frozenset({PLACE}),
@@ -124,18 +117,36 @@ _DIGITS = 9  # of a number of nodes that can be one
 @rule("imex-down")
 def imex_down(context: RuleContext) -> Result:
     service = imex_service(context)
-    return _judge_imex_down(context, service) if isinstance(service, Service) else service
+    if not isinstance(service, Service):
+        return service
+    state = context.software.imex.get("node")
+    if service.state == "active" and state is None:
+        return NODE.unknown("not-shown", detail="IMEX runs, and does not report its state")
+    if service.state == "active" and state in _FINE:
+        return NODE.passes()
+    if context.why_settling:
+        return NODE.unknown(context.why_settling)
+    what = f"its daemon is {state}" if service.state == "active" else f"the service is {service.state}"
+    return NODE.fail(
+        summary=f"IMEX is configured for {context.software.imex['nodes_config']} nodes, and {what}",
+        impact="No memory is shared over NVLink with other nodes: the network replaces 900 GB/s, or jobs end.",
+        evidence=(
+            Evidence(IMEX, service.state, f"systemctl status {IMEX}"),
+            Evidence("daemon", state or "no answer", "nvidia-imex-ctl -q"),
+        ),
+        severity="warning" if service.state == "active" and state == _JOINING else "error",
+        cause=what,
+        ids=frozenset({PLACE}),
+    )
 
 
 def imex_service(context: RuleContext) -> Service | Result:
     """The service of the host where IMEX is due; else why it is not."""
     if not any(multi_node_domain(gpu) for gpu in context.topology.gpus):
         if unread := context.why_probe_failed("gpu"):
-            return (
-                NODE.unknown(unread)
-                if context.topology.gpus
-                else NODE.not_applicable("no-such-device", detail="no GPU")
-            )
+            if context.topology.gpus:
+                return NODE.unknown(unread)
+            return NODE.not_applicable("no-such-device", detail="no GPU")
         return NODE.not_applicable("other-kind", detail="its GPUs are in no NVLink domain of several nodes")
     if context.node.container:
         return NODE.unknown("container-hides", detail="a container does not show the services of its host")
@@ -158,38 +169,14 @@ def imex_service(context: RuleContext) -> Service | Result:
     return service
 
 
-def _judge_imex_down(context: RuleContext, service: Service) -> Result:
-    state = context.software.imex.get("node")
-    if service.state == "active" and state is None:
-        return NODE.unknown("not-shown", detail="IMEX runs, and does not report its state")
-    if service.state == "active" and state in _FINE:
-        return NODE.passes()
-    if context.why_settling:
-        return NODE.unknown(context.why_settling)
-    what = f"its daemon is {state}" if service.state == "active" else f"the service is {service.state}"
-    return NODE.fail(
-        summary=f"IMEX is configured for {context.software.imex['nodes_config']} nodes, and {what}",
-        impact="No memory is shared over NVLink with other nodes: the network replaces 900 GB/s, or jobs end.",
-        evidence=(
-            Evidence(what=IMEX, value=service.state, source=f"systemctl status {IMEX}"),
-            Evidence(what="daemon", value=state or "no answer", source="nvidia-imex-ctl -q"),
-        ),
-        severity="warning" if service.state == "active" and state == _JOINING else "error",
-        cause=what,
-        ids=frozenset({PLACE}),
-    )
-
-
 _CHANNEL = "nvidia-caps-imex-channels/channel"
 
 
 @rule("imex-channel-denied")
 def imex_channel_denied(context: RuleContext) -> Result:
     service = imex_service(context)
-    return _judge_imex_channel_denied(context) if isinstance(service, Service) else service
-
-
-def _judge_imex_channel_denied(context: RuleContext) -> Result:
+    if not isinstance(service, Service):
+        return service
     nodes = context.software.device_nodes
     if nodes is None:
         return NODE.unknown("not-shown", detail="/dev was not read")
@@ -198,6 +185,6 @@ def _judge_imex_channel_denied(context: RuleContext) -> Result:
     return NODE.fail(
         summary="IMEX is configured, and no channel device is there",
         impact="Jobs cannot share memory with other nodes over NVLink: CUDA error 800.",
-        evidence=(Evidence(what="channels", value="none", source="ls /dev/nvidia-caps-imex-channels"),),
+        evidence=(Evidence("channels", "none", "ls /dev/nvidia-caps-imex-channels"),),
         ids=frozenset({PLACE}),
     )

@@ -10,10 +10,10 @@ from agent.model.gpu import C2c, Gpu
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_gpu, find_function, report_no_gpu
-from agent.rules.nvlink.fabric import for_each_gpu
+from agent.rules.nvlink.fabric import gpu_rule
 from agent.rules.nvlink.link_counts import LinkForm, find_form, not_offered_reason
 from agent.rules.pages import read_limit
-from agent.rules.rule import Fail, Result, rule
+from agent.rules.rule import Fail, Result
 from agent.rules.wording import format_ranges
 
 
@@ -37,12 +37,8 @@ def superchips(context: RuleContext) -> Iterator[Gpu | Result]:
 _SHARE = read_limit("c2c-down.share")
 
 
-@rule("c2c-down")
-def c2c_down(context: RuleContext) -> Iterator[Result]:
-    yield from for_each_gpu(superchips(context), lambda gpu: _judge_c2c_down(context, gpu))
-
-
-def _judge_c2c_down(context: RuleContext, gpu: Gpu) -> Result:
+@gpu_rule("c2c-down", superchips)
+def c2c_down(context: RuleContext, gpu: Gpu) -> Result:
     about, c2c = about_gpu(gpu), gpu.c2c or C2c()
     if c2c.enabled is False:
         return _fail_c2c_down(gpu, "NVLink-C2C is off", "critical")
@@ -68,19 +64,15 @@ def _fail_c2c_down(gpu: Gpu, what: str, severity: str) -> Fail:
         summary=what,
         impact="The path to the CPU's memory and to NICs is slower than 450 GB/s in each direction, or goes over PCIe.",
         evidence=(
-            Evidence(what="C2C links", value=", ".join(states) or "none active", source="nvidia-smi c2c -s"),
-            Evidence(what="C2C mode", value=str(gpu.c2c and gpu.c2c.enabled), source="nvidia-smi -q"),
+            Evidence("C2C links", ", ".join(states) or "none active", "nvidia-smi c2c -s"),
+            Evidence("C2C mode", str(gpu.c2c and gpu.c2c.enabled), "nvidia-smi -q"),
         ),
         severity=severity,
     )
 
 
-@rule("gpu-ats-off")
-def gpu_ats_off(context: RuleContext) -> Iterator[Result]:
-    yield from for_each_gpu(superchips(context), lambda gpu: _judge_gpu_ats_off(context, gpu))
-
-
-def _judge_gpu_ats_off(context: RuleContext, gpu: Gpu) -> Result:
+@gpu_rule("gpu-ats-off", superchips)
+def gpu_ats_off(context: RuleContext, gpu: Gpu) -> Result:
     about, mode = about_gpu(gpu), gpu.addressing_mode
     if mode is None:
         return about.unknown("not-shown", detail="the driver does not report its addressing mode (R580 and later do)")
@@ -89,7 +81,7 @@ def _judge_gpu_ats_off(context: RuleContext, gpu: Gpu) -> Result:
     return about.fail(
         summary=f"addressing mode {mode}, where ATS is due",
         impact="CPU and GPU share no page table: memory is copied or migrated instead of read at 450 GB/s.",
-        evidence=(Evidence(what="addressing mode", value=mode, source="nvidia-smi -q"),),
+        evidence=(Evidence("addressing mode", mode, "nvidia-smi -q"),),
         cause=mode,
         situation="new-kernel" if _is_new_kernel(context) else "",
     )
@@ -107,12 +99,8 @@ def _is_new_kernel(context: RuleContext) -> bool | None:
     return (int(version[1]), int(version[2])) >= _SVA_WITH_PASSTHROUGH if version else None
 
 
-@rule("gpu-smmu-passthrough")
-def gpu_smmu_passthrough(context: RuleContext) -> Iterator[Result]:
-    yield from for_each_gpu(superchips(context), lambda gpu: _judge_smmu(context, gpu))
-
-
-def _judge_smmu(context: RuleContext, gpu: Gpu) -> Result:
+@gpu_rule("gpu-smmu-passthrough", superchips)
+def gpu_smmu_passthrough(context: RuleContext, gpu: Gpu) -> Result:
     about, new = about_gpu(gpu), _is_new_kernel(context)
     if new or gpu.addressing_mode == "ats":
         return about.passes()
@@ -132,8 +120,8 @@ def _judge_smmu(context: RuleContext, gpu: Gpu) -> Result:
         summary=f"the SMMU is in passthrough mode, which kernel {kernel} cannot combine with address translation",
         impact="CUDA does not start on it: the kernel cannot give the GPU the page tables of a process.",
         evidence=(
-            Evidence(what="kernel", value=kernel, source="uname -r"),
-            Evidence(what="kernel command line", value=context.node.cmdline or "not known", source="/proc/cmdline"),
+            Evidence("kernel", kernel, "uname -r"),
+            Evidence("kernel command line", context.node.cmdline or "not known", "/proc/cmdline"),
         ),
         confidence="medium",
     )
@@ -151,15 +139,10 @@ def _is_passed_through(context: RuleContext, gpu: Gpu) -> bool | None:
 _BY_DRIVER = "CoherentGPUMemoryMode"
 
 
-@rule("gpu-memory-numa-missing")
-def gpu_memory_numa_missing(context: RuleContext) -> Iterator[Result]:
-    is_kept_by_driver = context.software.driver.parameters.get(_BY_DRIVER, "").strip('"') == "driver"
-    yield from for_each_gpu(superchips(context), lambda gpu: _judge_memory_numa(context, gpu, is_kept_by_driver))
-
-
-def _judge_memory_numa(context: RuleContext, gpu: Gpu, is_kept_by_driver: bool) -> Result:
+@gpu_rule("gpu-memory-numa-missing", superchips)
+def gpu_memory_numa_missing(context: RuleContext, gpu: Gpu) -> Result:
     about = about_gpu(gpu)
-    if is_kept_by_driver:
+    if context.software.driver.parameters.get(_BY_DRIVER, "").strip('"') == "driver":
         return about.not_applicable(
             "by-design", detail="the driver keeps the memory to itself (CoherentGPUMemoryMode=driver)"
         )
@@ -179,11 +162,9 @@ def _judge_memory_numa(context: RuleContext, gpu: Gpu, is_kept_by_driver: bool) 
         return _fail_memory_numa(context, gpu, "its memory is not a NUMA node")
     if own not in nodes:
         return _fail_memory_numa(context, gpu, f"its memory is NUMA node {own}, which the system does not have")
-    return (
-        _fail_memory_numa(context, gpu, f"NUMA node {own} is its memory, and has CPUs")
-        if nodes[own].cpus
-        else about.passes()
-    )
+    if nodes[own].cpus:
+        return _fail_memory_numa(context, gpu, f"NUMA node {own} is its memory, and has CPUs")
+    return about.passes()
 
 
 def _fail_memory_numa(context: RuleContext, gpu: Gpu, what: str) -> Fail:
@@ -191,11 +172,11 @@ def _fail_memory_numa(context: RuleContext, gpu: Gpu, what: str) -> Fail:
         summary=what,
         impact="Only CUDA can use the GPU's memory (96 GB and more); numactl and malloc cannot.",
         evidence=(
-            Evidence(what="NUMA nodes", value=str(len(context.node.numa_nodes)), source="/sys/devices/system/node"),
+            Evidence("NUMA nodes", str(len(context.node.numa_nodes)), "/sys/devices/system/node"),
             Evidence(
-                what="of the GPU",
-                value="none" if gpu.memory_numa_node is None else str(gpu.memory_numa_node),
-                source="nvidia-smi topo -m",
+                "of the GPU",
+                "none" if gpu.memory_numa_node is None else str(gpu.memory_numa_node),
+                "nvidia-smi topo -m",
             ),
         ),
     )

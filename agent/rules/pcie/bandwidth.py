@@ -26,13 +26,7 @@ from agent.rules.devices import (
 )
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.pcie.cards import USABLE_SHARE, RequiredRate, card_functions, card_kind, is_sufficient, required_rate
-from agent.rules.pcie.links import (
-    LANES,
-    PcieLink,
-    faces_up,
-    kernel_evidence,
-    pcie_links,
-)
+from agent.rules.pcie.links import LANES, PcieLink, faces_up, kernel_evidence, pcie_links
 from agent.rules.rule import NODE, Fail, NotApplicable, Result, Unknown, rule
 from agent.rules.wording import format_share_lost, join_labels
 
@@ -90,11 +84,9 @@ def _judge_paths(context: RuleContext, gpu: Gpu, slow: dict[str, list[tuple[Path
     limited = any(path in nearest for paths in slow.values() for path, _ in paths)
     if unread and not limited:
         return about.unknown(unread[0])
-    return (
-        about.not_applicable("judged-elsewhere", detail="limited by a hop that has a finding")
-        if limited
-        else about.passes()
-    )
+    if limited:
+        return about.not_applicable("judged-elsewhere", detail="limited by a hop that has a finding")
+    return about.passes()
 
 
 def _nearest_paths(context: RuleContext, gpu: Gpu) -> list[Path]:
@@ -144,17 +136,17 @@ def _fail_path_bottleneck(context: RuleContext, hop: PciFunction, paths: list[tu
         f"between {join_labels(pairs)}, in each direction.",
         evidence=(
             Evidence(
-                what=f"link of {hop.id}",
-                value=f"x{hop.link.width} at {hop.link.speed_gt_s:g} GT/s"
+                f"link of {hop.id}",
+                f"x{hop.link.width} at {hop.link.speed_gt_s:g} GT/s"
                 if hop.link and hop.link.width and hop.link.speed_gt_s
                 else f"{now:.1f} GB/s",
-                source=pci_source(context, hop.id, "current_link_speed"),
+                pci_source(context, hop.id, "current_link_speed"),
             ),
             *(
                 Evidence(
-                    what=f"way of {_end_label(context, path.a)} to {_end_label(context, path.b)}",
-                    value=f"{path.pcie_kind}: {' '.join(path.hops)}",
-                    source="lspci -tv",
+                    f"way of {_end_label(context, path.a)} to {_end_label(context, path.b)}",
+                    f"{path.pcie_kind}: {' '.join(path.hops)}",
+                    "lspci -tv",
                 )
                 for path, _ in paths[:2]
             ),
@@ -305,14 +297,14 @@ def _fail_nic_starved(
         impact=f"{usable:.1f} instead of {rate / 8:g} GB/s in each direction, and pauses or drops under load.",
         evidence=(
             Evidence(
-                what=f"link of {place}",
-                value=f"x{link.width} at {link.speed_gt_s:g} GT/s: {slowest.gbyte_s:.1f} GB/s" if link else "",
-                source=pci_source(context, place, "current_link_speed"),
+                f"link of {place}",
+                f"x{link.width} at {link.speed_gt_s:g} GT/s: {slowest.gbyte_s:.1f} GB/s" if link else "",
+                pci_source(context, place, "current_link_speed"),
             ),
             Evidence(
-                what=f"rate of {nic.label}",
-                value=f"{rate:g} Gb/s",
-                source=f"/sys/class/infiniband/{nic.rdma_device or nic.label}/ports/1/rate",
+                f"rate of {nic.label}",
+                f"{rate:g} Gb/s",
+                f"/sys/class/infiniband/{nic.rdma_device or nic.label}/ports/1/rate",
             ),
             *kernel_evidence(context, own.child.id, place),
         ),

@@ -150,12 +150,12 @@ def _fail_branch_differs(context: RuleContext, branch: _Branch, place: str, othe
         summary=f"nothing below this switch port{slot}; the same port of {_count_others(others)} has a {what}",
         impact=f"{have} {what}s are on the bus; jobs that ask for one more do not start, or run without it.",
         evidence=(
-            Evidence(what=f"below {port.id}", value="nothing", source=pci_source(context, port.id, "")),
+            Evidence(f"below {port.id}", "nothing", pci_source(context, port.id, "")),
             *(
                 Evidence(
-                    what=f"below {other.ports[place].id}",
-                    value=join_labels([_describe(context, function) for function in other.below[place]]),
-                    source=pci_source(context, other.ports[place].id, ""),
+                    f"below {other.ports[place].id}",
+                    join_labels([_describe(context, function) for function in other.below[place]]),
+                    pci_source(context, other.ports[place].id, ""),
                 )
                 for other in others[:8]
             ),
@@ -177,9 +177,9 @@ def _fail_other_model(context: RuleContext, branch: _Branch, place: str, others:
         impact="The GPUs of this switch have no NIC, or other GPUs than the rest: jobs run at the speed of this one.",
         evidence=tuple(
             Evidence(
-                what=f"below {one.ports[place].id}",
-                value=join_labels([_describe(context, function) for function in one.below[place]]),
-                source=pci_source(context, one.ports[place].id, ""),
+                f"below {one.ports[place].id}",
+                join_labels([_describe(context, function) for function in one.below[place]]),
+                pci_source(context, one.ports[place].id, ""),
             )
             for one in (branch, *others[:7])
         ),

@@ -13,8 +13,8 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.node import Event
 from agent.model.pci import Link, PciFunction
-from agent.model.reasons import Reason
 from agent.rules import applicability
+from agent.rules.applicability import behind
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
     HOUR,
@@ -29,10 +29,17 @@ from agent.rules.counter_deltas import (
     judge_count,
     scale_count,
 )
-from agent.rules.devices import about_function, about_gpu, device_label, kernel_log_evidence, why_unreachable
+from agent.rules.devices import (
+    about_function,
+    about_gpu,
+    ask_nvidia_smi,
+    device_label,
+    kernel_log_evidence,
+    why_unreachable,
+)
 from agent.rules.pages import read_limit
 from agent.rules.pcie.links import fail_by_log, report_log_alone
-from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, gravest, rule, split_subjects
 from agent.rules.wording import count_of, find_median
 
 # Errors a minute and lane by GT/s: a bit error rate of 1e-12 (DCGM, PcieMain.cpp)
@@ -52,12 +59,9 @@ class LinkEnd(msgspec.Struct, frozen=True):
     place: CountedSubject
 
 
+@behind(applicability.has_device_counters)
 def link_ends(context: RuleContext) -> Iterator[LinkEnd | Result]:
     """GPUs, NICs, NVSwitches and NVMe drives, and every port above them, in the order of ids."""
-    shut = applicability.has_device_counters(context)
-    if shut is not None:
-        yield shut
-        return
     if not context.topology.pci and context.why_bus_unread:
         yield NODE.unknown(context.why_bus_unread)
     devices = [function for function in context.topology.pci if _is_relevant(context, function)]
@@ -68,12 +72,17 @@ def link_ends(context: RuleContext) -> Iterator[LinkEnd | Result]:
             yield _build_end(context, function)
 
 
-def gpu_counters_by_gpu(context: RuleContext) -> Iterator[tuple[Gpu, CountedSubject, Counters] | Result]:
-    """GPUs with the counters that their driver keeps of their links."""
-    shut = applicability.has_device_counters(context)
-    if shut is not None:
-        yield shut
-        return
+class CountedGpu(msgspec.Struct, frozen=True):
+    """A GPU with the counters that its driver keeps of its links."""
+
+    gpu: Gpu
+    place: CountedSubject
+    counters: Counters
+
+
+@behind(applicability.has_device_counters)
+def counted_gpus(context: RuleContext) -> Iterator[CountedGpu | Result]:
+    """Every GPU with its counters, or why it has none."""
     if not context.topology.gpus:
         why = context.why_bus_unread
         yield NODE.unknown(why) if why else NODE.not_applicable("no-such-device", detail="no GPU")
@@ -84,14 +93,15 @@ def gpu_counters_by_gpu(context: RuleContext) -> Iterator[tuple[Gpu, CountedSubj
         if absent:
             yield place.not_applicable(absent)
         else:
-            yield gpu, place, Counters(place.subject, gpu_counters(gpu), command_source(_counters_command(gpu)))
+            counters = Counters(place.subject, gpu_counters(gpu), command_source(_counters_command(gpu)))
+            yield CountedGpu(gpu, place, counters)
 
 
 def _counters_command(gpu: Gpu) -> str:
     """What shows the counters of a GPU: a table of binary numbers, or a tool's output."""
     if gpu.vendor == "AMD":
         return f"xxd -e -g 8 -s 112 -l 16 /sys/bus/pci/devices/{gpu.id}/gpu_metrics"
-    return f"nvidia-smi -q{f' -i {gpu.index}' if gpu.index is not None else ''}"
+    return ask_nvidia_smi("-q", gpu)
 
 
 def error_budget(link: Link | None) -> int:
@@ -123,13 +133,9 @@ def errors_allowed(context: RuleContext, function: PciFunction | None, alike: Se
     return max(error_budget(function.link), _TIMES_ALIKE * find_median(alike))
 
 
-def _too_few_alike(subject: str) -> Unknown:
-    return Unknown(
-        subject,
-        Reason(
-            "no-peers", detail="links of 64 GT/s send again by design, and too few of its kind are here to compare with"
-        ),
-    )
+def _too_few_alike(place: CountedSubject) -> Unknown:
+    text = "links of 64 GT/s send again by design, and too few of its kind are here to compare with"
+    return place.unknown("no-peers", detail=text)
 
 
 def _errors_a_minute(context: RuleContext, counts: Sequence[CounterDelta | Result]) -> list[float]:
@@ -229,7 +235,7 @@ def _judge_status(context: RuleContext, function: PciFunction) -> Fail | None:
         summary=f"errors that its link could not correct: {', '.join(bits)}, since its status was last cleared",
         impact="The status has no date: what it means depends on when the errors came. If they come again: "
         f"{_LOST_TRANSACTION[0].lower()}{_LOST_TRANSACTION[1:]}",
-        evidence=(Evidence(what="UESta", value=" ".join(bits), source=f"lspci -vvv -s {function.id}"),),
+        evidence=(Evidence("UESta", " ".join(bits), f"lspci -vvv -s {function.id}"),),
         severity="warning",
         confidence="low",
         cause="status",
@@ -329,10 +335,9 @@ def _judge_correctable(context: RuleContext, link_end: LinkEnd, flits: Sequence[
         counters.append((function_counters(port), [function_counters(one) for one in ports]))
     answers = [_judge_end(context, link_end, one, alike) for one, alike in counters if one.now]
     answers += [_judge_nic(context, link_end, one) for one in _interfaces(context, link_end)]
-    order = (Fail, Unknown, Pass, NotApplicable)
-    ranked = [answer for kind in order for answer in answers if isinstance(answer, kind)]
-    grave = next((answer for answer in ranked if isinstance(answer, Fail) and answer.severity == "error"), None)
-    return grave or next(iter(ranked), link_end.place.not_applicable("not-measured", detail="no AER counters"))
+    if not answers:
+        return link_end.place.not_applicable("not-measured", detail="no AER counters")
+    return gravest(answers)
 
 
 def _judge_end(context: RuleContext, link_end: LinkEnd, counters: Counters, alike: Sequence[Counters]) -> Result:
@@ -342,7 +347,7 @@ def _judge_end(context: RuleContext, link_end: LinkEnd, counters: Counters, alik
     like = _errors_a_minute(context, [delta(context, one, _OF_LINK) for one in alike])
     allowed = errors_allowed(context, link_end.function, like)
     if allowed is None and count.total:
-        return _too_few_alike(place.subject)
+        return _too_few_alike(place)
     allowed = allowed or 1.0  # where nothing moved
     times = scale_count(context, count.total, MINUTE) / allowed
     if times <= context.threshold(_CORRECTABLE_TIMES):
@@ -377,16 +382,12 @@ _COUNTERS = ("replays", "replay_rollovers")
 
 @rule("pcie-replays")
 def pcie_replays(context: RuleContext) -> Iterator[Result]:
-    rows = list(gpu_counters_by_gpu(context))
-    gpus = {row[0].id: row for row in rows if isinstance(row, tuple)}
-    counts = {name: delta(context, counters[2], _COUNTERS) for name, counters in gpus.items()}
-    for row in rows:
-        if isinstance(row, tuple):
-            gpu = row[0]
-            others = [counts[name] for name, one in gpus.items() if name != gpu.id and one[0].name == gpu.name]
-            yield _judge_replays(context, gpu, row[1], counts[gpu.id], _errors_a_minute(context, others))
-        else:
-            yield row
+    counted, others = split_subjects(counted_gpus(context))
+    yield from others
+    counts = {one.gpu.id: delta(context, one.counters, _COUNTERS) for one in counted}
+    for one in counted:
+        alike = [counts[other.gpu.id] for other in counted if other is not one and other.gpu.name == one.gpu.name]
+        yield _judge_replays(context, one.gpu, one.place, counts[one.gpu.id], _errors_a_minute(context, alike))
 
 
 def _judge_replays(
@@ -397,7 +398,7 @@ def _judge_replays(
     function = context.functions.get(gpu.pci or "")
     allowed = errors_allowed(context, function, alike)
     if allowed is None and count.total:
-        return _too_few_alike(place.subject)
+        return _too_few_alike(place)
     allowed = allowed or 1.0  # where nothing moved
     times = scale_count(context, count.total, MINUTE) / allowed
     if times <= context.threshold(_REPLAYS_TIMES):
@@ -421,13 +422,9 @@ _WORDS = FailureText(
 )
 
 
-@rule("pcie-recoveries")
-def pcie_recoveries(context: RuleContext) -> Iterator[Result]:
-    for counters in gpu_counters_by_gpu(context):
-        yield _judge_recoveries(context, *counters) if isinstance(counters, tuple) else counters
-
-
-def _judge_recoveries(context: RuleContext, gpu: Gpu, place: CountedSubject, counters: Counters) -> Result:
+@rule("pcie-recoveries", each=counted_gpus)
+def pcie_recoveries(context: RuleContext, counted: CountedGpu) -> Result:
+    gpu, place, counters = counted.gpu, counted.place, counted.counters
     if _COUNTER not in counters.now:
         return place.not_applicable("not-measured", detail="its driver does not report recoveries")
     if gpu.pstate is None or gpu.pcie is None or gpu.pcie.generation is None or gpu.pcie.max_generation is None:

@@ -91,9 +91,7 @@ def _fail_device_gone(context: RuleContext, members: list[PciFunction], gear: di
         summary="has fallen off the bus (config space reads 0xFF)" + (f", with {join_labels(below)}" if below else ""),
         impact=f"{lost} lost until a reset or power cycle; jobs that use it hang or die.",
         evidence=(
-            Evidence(
-                what=f"config space of {first.id}", value="all-ones", source=pci_source(context, first.id, "config")
-            ),
+            Evidence(f"config space of {first.id}", "all-ones", pci_source(context, first.id, "config")),
             *_switched_off(context, first),
             *kernel_log_evidence(context, first.id),
         ),
@@ -106,7 +104,7 @@ def _switched_off(context: RuleContext, function: PciFunction) -> tuple[Evidence
     port = context.functions.get(function.parent or "")
     if port is None or not port.link_disabled:
         return ()
-    return (Evidence(what=f"Link Disable of {port.id}", value="set", source=f"lspci -vv -s {port.id} (LnkCtl; root)"),)
+    return (Evidence(f"Link Disable of {port.id}", "set", f"lspci -vv -s {port.id} (LnkCtl; root)"),)
 
 
 def _affected_ids(context: RuleContext, ids: set[str]) -> frozenset[str]:
@@ -180,7 +178,7 @@ def _judge_containment(context: RuleContext, place: str, events: list[Event]) ->
     return about.fail(
         summary=f"a fatal PCIe error {did}{'; recovery failed' if stuck else ''}",
         impact=f"{times} time{'s' if times > 1 else ''} since boot; each ends every job that uses {lost}.",
-        evidence=tuple(Evidence(what="kernel log", value=e.text, source=e.source) for e in (*events[-3:], *stuck[:3])),
+        evidence=tuple(Evidence("kernel log", e.text, e.source) for e in (*events[-3:], *stuck[:3])),
         severity=None if hit or named else "warning",
         situation="malformed" if packet else "",
         ids=ids,
@@ -364,14 +362,8 @@ def _fail_driver(context: RuleContext, device: Gpu | Nic, function: PciFunction,
         else f"Load {expected_driver}, and read in the kernel log why it did not bind"
         + (f"; keep {driver} from loading." if driver else "."),
         evidence=(
-            Evidence(
-                what=f"driver of {function.id}",
-                value=driver or "none",
-                source=f"/sys/bus/pci/devices/{function.id}/driver",
-            ),
-            Evidence(
-                what=f"{what} with {expected_driver}", value=join_labels(with_driver) or "none", source="lspci -nnk"
-            ),
+            Evidence(f"driver of {function.id}", driver or "none", f"/sys/bus/pci/devices/{function.id}/driver"),
+            Evidence(f"{what} with {expected_driver}", join_labels(with_driver) or "none", "lspci -nnk"),
             *kernel_log_evidence(context, function.id),
         ),
         severity=severity,

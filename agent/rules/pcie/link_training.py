@@ -67,8 +67,8 @@ def _report_driver_alone(context: RuleContext) -> Iterator[Fail]:
             summary=f"PCIe link is x{pcie.width}; the driver states that x{pcie.max_width} are possible",
             impact="What this means here depends on whether the GPU was idle, and on its slot, which the source does "
             "not show.",
-            evidence=(Evidence(what="PCIe width, current / max", value=f"x{pcie.width} / x{pcie.max_width}",
-                               source="nvidia-smi -q" if gpu.vendor == "NVIDIA" else "amd-smi metric"),),
+            evidence=(Evidence("PCIe width, current / max", f"x{pcie.width} / x{pcie.max_width}",
+                               "nvidia-smi -q" if gpu.vendor == "NVIDIA" else "amd-smi metric"),),
             severity="info" if is_consumer(context, gpu) else "warning",
             confidence="low",
             cause="alone",
@@ -208,9 +208,9 @@ def _speed_caps(pcie_link: PcieLink, speed: float, expected: float) -> tuple[Evi
     """The target link speeds that hold the link where it is."""
     return tuple(
         Evidence(
-            what=f"target link speed of {end.id}",
-            value=f"{end.link.target_speed_gt_s:g} GT/s",
-            source=f"lspci -vv -s {end.id} (LnkCtl2; root)",
+            f"target link speed of {end.id}",
+            f"{end.link.target_speed_gt_s:g} GT/s",
+            f"lspci -vv -s {end.id} (LnkCtl2; root)",
         )
         for end in (pcie_link.child, pcie_link.parent)
         if end
@@ -249,7 +249,7 @@ def pcie_link_down(context: RuleContext, pcie_link: PcieLink) -> Result:
         + (": the port above has its link switched off" if port.link_disabled else ""),
         impact=f"0 of {link.max_width} lanes: nothing can be moved to or from it.",
         evidence=(
-            *(Evidence(what=f"{what} of {end}", value=value, source=source) for what, end, value, source in rows),
+            *(Evidence(f"{what} of {end}", value, source) for what, end, value, source in rows),
             *pcie_link.retrained_evidence,
             *kernel_log_evidence(context, place),
         ),
@@ -279,10 +279,7 @@ def pcie_ends_disagree(context: RuleContext, pcie_link: PcieLink) -> Result:
         summary=f"the link is {ends[0][1]} at the device and {ends[1][1]} at the port above",
         impact="One of the two ends reports a wrong value: other findings about this link are in doubt.",
         evidence=(
-            *(
-                Evidence(what=f"link of {end}", value=value, source=pci_source(context, end, "current_link_speed"))
-                for end, value in ends
-            ),
+            *(Evidence(f"link of {end}", value, pci_source(context, end, "current_link_speed")) for end, value in ends),
             *pcie_link.retrained_evidence,
         ),
         confidence="medium",

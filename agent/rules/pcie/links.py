@@ -131,7 +131,7 @@ class PcieLink(Subject, frozen=True, dict=True):
             return ()
         words = " and ".join(part.replace("_", " ") for part in event_texts)
         source = f"lspci -vv -s {self.parent.id} (LnkSta: BWMgmt, ABWMgmt; root)"
-        return (Evidence(what=f"{self.parent.id} reports that the link was retrained", value=words, source=source),)
+        return (Evidence(f"{self.parent.id} reports that the link was retrained", words, source),)
 
     def both_ends_evidence(self, kind: str) -> tuple[Evidence, ...]:
         """What the kernel states of both ends: `kind` is width or speed."""
@@ -144,9 +144,9 @@ class PcieLink(Subject, frozen=True, dict=True):
             if function and value:
                 rows.append(
                     Evidence(
-                        what=f"{which} link {kind} of {function.id}",
-                        value=value,
-                        source=pci_source(self.context, function.id, f"{which}_link_{kind}"),
+                        f"{which} link {kind} of {function.id}",
+                        value,
+                        pci_source(self.context, function.id, f"{which}_link_{kind}"),
                     )
                 )
         return tuple(rows)
@@ -200,7 +200,7 @@ def format_loss(now: float | None, full: float | None) -> str | None:
 def kernel_evidence(context: RuleContext, *ids: str) -> tuple[Evidence, ...]:
     """What the kernel wrote of a limited link when a driver bound: it names the hop, and may be of an older state."""
     lines = [e for e in context.events if e.kind == "pcie_bandwidth" and any(place in e.text for place in ids)]
-    return tuple(Evidence(what="kernel log", value=line.text, source=line.source) for line in lines[-2:])
+    return tuple(Evidence("kernel log", line.text, line.source) for line in lines[-2:])
 
 
 def report_log_alone(

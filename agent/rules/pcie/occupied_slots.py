@@ -65,8 +65,8 @@ def _judge_slot(context: RuleContext, port: PciFunction, filled: bool, tells: bo
         if lost
         else "The card in the slot cannot be used: no driver sees it.",
         evidence=(
-            Evidence(what=f"SltSta of {port.id}", value="PresDet+", source=source),
-            Evidence(what=f"LnkSta of {port.id}", value="DLActive-", source=source),
+            Evidence(f"SltSta of {port.id}", "PresDet+", source),
+            Evidence(f"LnkSta of {port.id}", "DLActive-", source),
         ),
         severity="critical" if lost else "warning" if tells or port.port_type == "downstream" else "info",
         confidence="medium",

@@ -13,7 +13,7 @@ from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, is_consumer, severity_by_role, why_unreachable
 from agent.rules.node_wide import on_all
-from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Subject, Unknown, rule
+from agent.rules.rule import NODE, Fail, NamedSubject, Pass, Result, Subject, Unknown, rule
 from agent.rules.wording import join_labels
 
 _HEADER_BYTES = 64  # what the kernel gives of config space to a reader without CAP_SYS_ADMIN
@@ -46,9 +46,9 @@ class DeviceRegisters(Subject, frozen=True):
 def device_registers(context: RuleContext) -> Iterator[DeviceRegisters | Result]:
     """Every GPU and NIC whose settings are its own and in use; an answer for every other."""
     for gpu in sorted(context.topology.gpus, key=lambda gpu: gpu.id):
-        yield _is_judged(context, gpu, find_function(context, gpu), DeviceRegisters)
+        yield _read_registers(context, gpu)
     for nic in sorted(context.topology.nics, key=lambda nic: nic.id):
-        yield _is_judged(context, nic, find_function(context, nic), DeviceRegisters)
+        yield _read_registers(context, nic)
 
 
 def nic_registers(context: RuleContext) -> Iterator[DeviceRegisters | Result]:
@@ -60,26 +60,24 @@ def nic_registers(context: RuleContext) -> Iterator[DeviceRegisters | Result]:
     )
 
 
-def _is_judged(
-    context: RuleContext, device: Gpu | Nic, function: PciFunction | None, kind: type[DeviceRegisters]
-) -> DeviceRegisters | Result:
-    subject = f"pci:{device.pci or device.id}"
+def _read_registers(context: RuleContext, device: Gpu | Nic) -> DeviceRegisters | Result:
+    function = find_function(context, device)
+    about = NamedSubject(f"pci:{device.pci or device.id}", device.label, frozenset())
     if context.virtual_machine:
-        return NotApplicable(subject, Reason("guest", detail="virtual machine: the hypervisor controls its settings"))
+        return about.not_applicable("guest", detail="virtual machine: the hypervisor controls its settings")
     if isinstance(device, Nic):
         if device.virtual_function or (function and function.physical_function):
-            return NotApplicable(
-                subject, Reason("guest", detail="a virtual function: its settings are those of the physical one")
+            return about.not_applicable(
+                "guest", detail="a virtual function: its settings are those of the physical one"
             )
         if severity_by_role("warning", device) is None:
-            return NotApplicable(subject, Reason("not-in-use", detail="a NIC that no job uses"))
+            return about.not_applicable("not-in-use", detail="a NIC that no job uses")
     if function is None or device.id not in (device.pci, function.id):
-        return NotApplicable(subject, Reason("no-such-device", detail="no PCI function of its own"))
-    absent = why_unreachable(function)
-    if absent:
-        return NotApplicable(subject, absent)
+        return about.not_applicable("no-such-device", detail="no PCI function of its own")
+    if absent := why_unreachable(function):
+        return about.not_applicable(absent)
     gpu, nic = (device, None) if isinstance(device, Gpu) else (None, device)
-    return kind(function, device.label, gpu, nic)
+    return DeviceRegisters(function, device.label, gpu, nic)
 
 
 def why_unread(function: PciFunction, what: str) -> Reason:
@@ -94,7 +92,7 @@ def is_hidden(function: PciFunction) -> bool:
 
 def register_evidence(function: PciFunction, what: str, value: str, name: str) -> Evidence:
     """A setting as evidence; `name`: its register, as lspci prints it."""
-    return Evidence(what=f"{what} of {function.id}", value=value, source=f"lspci -vvv -s {function.id} ({name}; root)")
+    return Evidence(f"{what} of {function.id}", value, f"lspci -vvv -s {function.id} ({name}; root)")
 
 
 _EMULATED = frozenset({"0x1b36"})  # QEMU: its ports state a payload size that limits nothing

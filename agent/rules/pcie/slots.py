@@ -14,13 +14,7 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import AMD, MELLANOX, is_consumer, pci_source, reaches_gpus_by_itself, severity_by_role
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.pcie.cards import card_functions, card_kind, is_cxl_memory, is_sufficient, required_rate, sibling_links
-from agent.rules.pcie.links import (
-    LANES,
-    OFTEN_HALF,
-    PcieLink,
-    format_loss,
-    pcie_links,
-)
+from agent.rules.pcie.links import LANES, OFTEN_HALF, PcieLink, format_loss, pcie_links
 from agent.rules.rule import Fail, Result, rule
 from agent.rules.wording import find_majority, format_share_lost, join_labels
 
@@ -78,10 +72,8 @@ def _judge_slot_limits_card(context: RuleContext, pcie_link: PcieLink) -> Result
 
 def _fail_slot_limits_card(context: RuleContext, pcie_link: PcieLink, limit: _Limit) -> Fail:
     slot, card = limit.slot, limit.card
-    now, full = (
-        bandwidth_gbyte_s(slot.max_speed_gt_s, slot.max_width),
-        bandwidth_gbyte_s(card.max_speed_gt_s, card.max_width),
-    )
+    now = bandwidth_gbyte_s(slot.max_speed_gt_s, slot.max_width)
+    full = bandwidth_gbyte_s(card.max_speed_gt_s, card.max_width)
     here = pcie_link.possible_bandwidth
     severity, why = _severity(context, pcie_link, limit)
     return pcie_link.fail(
@@ -90,11 +82,7 @@ def _fail_slot_limits_card(context: RuleContext, pcie_link: PcieLink, limit: _Li
         if here and full and here < full
         else f"{now or 0:.1f} GB/s in each direction.",
         evidence=tuple(
-            Evidence(
-                what=f"most that {which} can do",
-                value=_format_link(link),
-                source=pci_source(context, place, "max_link_width"),
-            )
+            Evidence(f"most that {which} can do", _format_link(link), pci_source(context, place, "max_link_width"))
             for which, link, place in (
                 (f"the card {pcie_link.child.id}", card, pcie_link.child.id),
                 (f"the port above, {pcie_link.child.parent},", slot, pcie_link.child.parent or ""),
@@ -205,9 +193,9 @@ def _fail_siblings(context: RuleContext, pcie_link: PcieLink, like: list[PcieLin
         evidence=(
             *(
                 Evidence(
-                    what=f"most that the link of {link.child.id} can do",
-                    value=_describe_link(context, link),
-                    source=pci_source(context, link.child.id, "max_link_width"),
+                    f"most that the link of {link.child.id} can do",
+                    _describe_link(context, link),
+                    pci_source(context, link.child.id, "max_link_width"),
                 )
                 for link in (pcie_link, like[0])
             ),

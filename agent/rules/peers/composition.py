@@ -93,8 +93,7 @@ def _fail(odd: Sequence[Gpu], usual: Sequence[Gpu]) -> Fail:
         impact="Jobs on all GPUs are limited to the memory and speed of the weakest model, and may run out of memory "
         "there.",
         evidence=tuple(
-            Evidence(what=f"model of {gpu.label}", value=gpu.name or "", source="nvidia-smi -L")
-            for gpu in (*odd, *usual[:1])
+            Evidence(f"model of {gpu.label}", gpu.name or "", "nvidia-smi -L") for gpu in (*odd, *usual[:1])
         ),
         cause="model",
         ids=frozenset(device for gpu in odd for device in (gpu.id, gpu.pci) if device),

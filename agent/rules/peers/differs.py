@@ -186,9 +186,9 @@ def _fail_gaps(gaps: Sequence[PeerGap]) -> Fail:
         impact=_NOT_STATED,
         evidence=tuple(
             Evidence(
-                what=f"{gap.field.word.title} of {gap.peer.label}",
-                value=format_value(gap.value, gap.field.word.unit),
-                source=find_source(gap.peer, gap.field.path),
+                f"{gap.field.word.title} of {gap.peer.label}",
+                format_value(gap.value, gap.field.word.unit),
+                find_source(gap.peer, gap.field.path),
             )
             for gap in gaps[:_SHOWN]
         ),
@@ -228,9 +228,9 @@ def _list_evidence(difference: PeerDifference, number: int | None = None) -> tup
     word = difference.field.word
     return tuple(
         Evidence(
-            what=f"{word.title} of {difference.parts[n].label}",
-            value=format_value(difference.values[n], word.unit),
-            source=find_source(difference.parts[n], difference.field.path),
+            f"{word.title} of {difference.parts[n].label}",
+            format_value(difference.values[n], word.unit),
+            find_source(difference.parts[n], difference.field.path),
         )
         for n in numbers
     )

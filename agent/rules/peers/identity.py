@@ -137,7 +137,7 @@ def _fail(kind: str, field: PeerField, found: Mapping[tuple[str, str], Sequence[
         summary=f"one {title} on {len(rows)} {_NOUNS[kind]}: {'; '.join(texts[:NAMED])}",
         impact=_ADDRESSED if path in _GRAVE or path == "netdev.mac" else _NOBODY_SETS,
         evidence=tuple(
-            Evidence(what=f"{title} of {row.label}", value=value, source=_SOURCES[kind])
+            Evidence(f"{title} of {row.label}", value, _SOURCES[kind])
             for (_, value), some in found.items()
             for row in some
         )[:NAMED],

@@ -49,12 +49,12 @@ def compare_labels(
     known: Iterable[PeerDifference],
 ) -> list[Fail]:
     """One note for each part that is the odd one. `known`: differences of fields, which are reported by themselves."""
-    said = {(part.key, *pair) for one in known for part, *pair in _list_values(one)}
+    seen = {(part.key, *pair) for one in known for part, *pair in _list_values(one)}
     parts = _name_parts(context, listed)
     by_part: dict[str, dict[str, LabelDifference]] = defaultdict(dict)
     for row in rows:
         for one in _vote(row, parts):
-            if not any((key, _plain(one.value), _plain(one.usual)) in said for key in (one.part.key, *one.part.ids)):
+            if not any((key, _plain(one.value), _plain(one.usual)) in seen for key in (one.part.key, *one.part.ids)):
                 by_part[one.part.key].setdefault(_last_words(row.label), one)
     return [_fail(list(some.values())) for some in by_part.values() if _is_peer(list(some.values()))]
 
@@ -159,7 +159,7 @@ def _fail(some: Sequence[LabelDifference]) -> Fail:
         else f"differs from {others} in {len(some)} labels: {'; '.join(texts)}{more}",
         impact=_NOTE,
         evidence=tuple(
-            Evidence(what=f"{one.row.label} of {who.label}", value=value, source=_name_source(one.row, who))
+            Evidence(f"{one.row.label} of {who.label}", value, _name_source(one.row, who))
             for one in some[:_SHOWN]
             for who, value in ((part, one.value), (one.peers[0], one.usual))
         ),

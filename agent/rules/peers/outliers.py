@@ -8,16 +8,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 import msgspec
 
 from agent.model.counters import gpu_counters, port_counters
-from agent.model.error_counters import (
-    CUT,
-    ERROR_COUNTERS,
-    GPU_LINK,
-    LOST,
-    MEMORY,
-    PCIE,
-    TRANSPORT,
-    WIRE,
-)
+from agent.model.error_counters import CUT, ERROR_COUNTERS, GPU_LINK, LOST, MEMORY, PCIE, TRANSPORT, WIRE
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev
 from agent.model.pci import PciFunction
@@ -253,9 +244,9 @@ def _fail(counts: PartErrors, others: Sequence[PartErrors], family: str, odd: Se
         impact=_IMPACT[family],
         evidence=tuple(
             Evidence(
-                what=f"{ERROR_COUNTERS[family][name]} ({name})",
-                value=f"{counts.values[name]}; peers {_usual_count(others, name) or 0:g} in the middle",
-                source=_AER_FILES if family == CUT else find_counter_source(part),
+                f"{ERROR_COUNTERS[family][name]} ({name})",
+                f"{counts.values[name]}; peers {_usual_count(others, name) or 0:g} in the middle",
+                _AER_FILES if family == CUT else find_counter_source(part),
             )
             for name in odd
         ),

@@ -21,7 +21,7 @@ from agent.rules.nccl.settings import (
     why_jobs_unread,
 )
 from agent.rules.node_wide import merge_if_on_all, on_all
-from agent.rules.roce.ports import RocePort, roce_ports, visible_interface
+from agent.rules.roce.ports import ELSEWHERE, RocePort, roce_ports, visible_interface
 from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule
 
 _GID_V1_ONLY_V2 = "RoCE v2"
@@ -34,7 +34,7 @@ def roce_gid_v1_only(roce_port: RocePort) -> Result:
     if any(gid.type == _GID_V1_ONLY_V2 for gid in gids):
         return roce_port.passes()
     if roce_port.nic.state == "other_namespace":
-        return roce_port.unknown("namespace-hides", detail="its interface is in another network namespace")
+        return roce_port.unknown(ELSEWHERE)
     if not roce_port.port.gids_known:
         return roce_port.unknown("not-read", fact="its GID table")
     if not gids:
@@ -49,9 +49,9 @@ def roce_gid_v1_only(roce_port: RocePort) -> Result:
         impact="This traffic passes no router, and no switch puts it into the lossless class.",
         evidence=tuple(
             Evidence(
-                what=f"GID {gid.index} of {roce_port.label}",
-                value=f"{gid.gid} {gid.type}",
-                source=f"{roce_port.folder}/gid_attrs/types/{gid.index}",
+                f"GID {gid.index} of {roce_port.label}",
+                f"{gid.gid} {gid.type}",
+                f"{roce_port.folder}/gid_attrs/types/{gid.index}",
             )
             for gid in gids[:4]
         ),
@@ -92,13 +92,9 @@ def _judge_no_ip(roce_port: RocePort) -> Result:
         summary=f"{len(gids)} GIDs, all link-local: {netdev.label} has no IPv4 and no global IPv6 address",
         impact="This rail reaches nothing outside its subnet; connections to rails with addresses fail.",
         evidence=(
-            Evidence(what=f"addresses of {netdev.label}", value=", ".join(netdev.addresses) or "none", source=source),
+            Evidence(f"addresses of {netdev.label}", ", ".join(netdev.addresses) or "none", source),
             *(
-                Evidence(
-                    what=f"GID {gid.index} of {roce_port.label}",
-                    value=gid.gid,
-                    source=f"{roce_port.folder}/gids/{gid.index}",
-                )
+                Evidence(f"GID {gid.index} of {roce_port.label}", gid.gid, f"{roce_port.folder}/gids/{gid.index}")
                 for gid in gids[:4]
             ),
         ),
@@ -154,7 +150,7 @@ def _judge_port_index(roce_port: RocePort, values: list[EffectiveSetting]) -> Re
 def _judge_gid_index_wrong(roce_port: RocePort, where: EffectiveSetting) -> Result:
     index = parse_number(where.value) or 0
     if roce_port.nic.state == "other_namespace":
-        return roce_port.unknown("namespace-hides", detail="its interface is in another network namespace")
+        return roce_port.unknown(ELSEWHERE)
     if not roce_port.port.gids_known or not roce_port.port.gids:
         return roce_port.unknown("not-shown", detail="its GID table could not be read, or is empty")
     gid = next((gid for gid in roce_port.port.gids if gid.index == index), None)
@@ -173,11 +169,7 @@ def _judge_gid_index_wrong(roce_port: RocePort, where: EffectiveSetting) -> Resu
         + (f", or use an index of RoCE v2: here {', '.join(good[:4])}." if good else "."),
         evidence=(
             where.evidence(_KEY),
-            Evidence(
-                what=f"GID {index} of {roce_port.label}",
-                value=gid_text,
-                source=f"{roce_port.folder}/gid_attrs/types/{index}",
-            ),
+            Evidence(f"GID {index} of {roce_port.label}", gid_text, f"{roce_port.folder}/gid_attrs/types/{index}"),
         ),
         severity="error" if where.persistent else one_level_lower("error"),
         cause="v1" if gid else "empty",
@@ -226,12 +218,10 @@ def _judge_gid_default(rails: list[RocePort], old: list[tuple[str, str]]) -> Ite
         summary=f"jobs use NCCL {version} without {_KEY}: it takes GID 0, of RoCE v1",
         impact="This traffic passes no router and is in no lossless class.",
         evidence=(
-            Evidence(what="libnccl", value=f"{path} ({version})", source="/proc/*/maps"),
+            Evidence("libnccl", f"{path} ({version})", "/proc/*/maps"),
             *(
                 Evidence(
-                    what=f"GID 0 of {roce_port.label}",
-                    value=f"{gid.gid} {gid.type}",
-                    source=f"{roce_port.folder}/gid_attrs/types/0",
+                    f"GID 0 of {roce_port.label}", f"{gid.gid} {gid.type}", f"{roce_port.folder}/gid_attrs/types/0"
                 )
                 for roce_port, gid in wrong[:4]
                 if gid

@@ -83,14 +83,8 @@ def roce_lag_on_rails(context: RuleContext) -> Iterator[Result]:
             impact="A connection uses one port of the bond only; two connections may share one port "
             "while the other is idle.",
             evidence=(
-                Evidence(
-                    what="mode",
-                    value=bond.mode or "not reported",
-                    source=f"/sys/class/net/{bond.netdev.label}/bonding/mode",
-                ),
-                Evidence(
-                    what="members", value=bond.labels, source=f"/sys/class/net/{bond.netdev.label}/bonding/slaves"
-                ),
+                Evidence("mode", bond.mode or "not reported", f"/sys/class/net/{bond.netdev.label}/bonding/mode"),
+                Evidence("members", bond.labels, f"/sys/class/net/{bond.netdev.label}/bonding/slaves"),
             ),
             severity="info",
         )
@@ -117,7 +111,6 @@ def _other_bonds(context: RuleContext) -> list[Bond]:
 
 
 def _judge_lag_broken(bond: Bond) -> Result:
-    about = bond
     states = [netdev.operstate for netdev in bond.members]
     down = [netdev.label for netdev in bond.members if netdev.operstate not in ("up", None)]
     if down and "up" in states:
@@ -125,7 +118,7 @@ def _judge_lag_broken(bond: Bond) -> Result:
             bond, f"{', '.join(down)} is down; {len(states) - len(down)} of {len(states)} members carry it", "member"
         )
     if None in states:
-        return about.unknown("not-read", fact="the state of a member")
+        return bond.unknown("not-read", fact="the state of a member")
     for cause, what, values in (
         ("speed", "run at different speeds", [netdev.speed_gbit_s for netdev in bond.members]),
         ("mtu", "have different MTUs", [netdev.mtu for netdev in bond.members]),
@@ -144,7 +137,7 @@ def _judge_lag_broken(bond: Bond) -> Result:
             return _fail_lag_broken(
                 bond, f"its ports still have an RDMA device each ({names}): RoCE does not follow it", "devices"
             )
-    return about.passes()
+    return bond.passes()
 
 
 def _is_on_one_card(bond: Bond) -> bool:
@@ -166,12 +159,10 @@ def _fail_lag_broken(bond: Bond, summary: str, cause: str) -> Fail:
         summary=summary,
         impact=_IMPACTS.get(cause, _IMPACT),
         evidence=(
-            Evidence(what="mode", value=bond.mode or "not reported", source=f"{folder}/mode"),
-            Evidence(what="members", value=bond.labels, source=f"{folder}/slaves"),
+            Evidence("mode", bond.mode or "not reported", f"{folder}/mode"),
+            Evidence("members", bond.labels, f"{folder}/slaves"),
             Evidence(
-                what="RDMA devices",
-                value=", ".join(nic.rdma_device or "none" for nic in bond.nics),
-                source="/sys/class/infiniband",
+                "RDMA devices", ", ".join(nic.rdma_device or "none" for nic in bond.nics), "/sys/class/infiniband"
             ),
         ),
         severity=severity_by_role("warning", bond.nics[0]) if bond.nics else "info",

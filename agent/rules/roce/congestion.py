@@ -36,7 +36,7 @@ from agent.rules.roce.port_counters import (
     watch_interfaces,
     watch_ports,
 )
-from agent.rules.rule import Fail, Pass, Result, Unknown, rule
+from agent.rules.rule import Fail, Result, gravest, rule
 
 _PRIORITY = r"rx_prio(\d)_"
 _PER_MINUTE = read_limit("roce-rt-rx-discards.per_minute")
@@ -85,10 +85,8 @@ _CLEAR = 0.6  # a priority dominates with so much of the bytes
 @rule("roce-rt-class-usage", each=watch_interfaces, merge=on_all("RDMA outside its class on every RoCE port"))
 def roce_rt_class_usage(context: RuleContext, counters: RocePortCounters) -> Result:
     about = counters.place
-    sent, received = (
-        delta_by_priority(context, counters, "tx_prio{}_bytes"),
-        delta_by_priority(context, counters, "rx_prio{}_bytes"),
-    )
+    sent = delta_by_priority(context, counters, "tx_prio{}_bytes")
+    received = delta_by_priority(context, counters, "rx_prio{}_bytes")
     if not sent or not received or why_settling(context):
         why = delta(context, counters.eth, ["tx_prio0_bytes"])
         if not isinstance(why, CounterDelta):
@@ -100,8 +98,7 @@ def roce_rt_class_usage(context: RuleContext, counters: RocePortCounters) -> Res
     total = sum(sent.values())
     if rdma < context.threshold(_BYTES) * 1e9:
         return about.not_applicable(
-            "nothing-to-compare",
-            detail=f"{rdma / 1e9:.1f} GB of RDMA sent {in_window(context)}: too little to judge",
+            "nothing-to-compare", detail=f"{rdma / 1e9:.1f} GB of RDMA sent {in_window(context)}: too little to judge"
         )
     if rdma < _MOSTLY * total:
         return about.not_applicable("other-kind", detail="much of what it sends is not RDMA")
@@ -116,11 +113,9 @@ def roce_rt_class_usage(context: RuleContext, counters: RocePortCounters) -> Res
         return _fail_class_usage(context, counters, f"it sends in priority {ours} and receives in {theirs}", "peers")
     if on is None:
         return about.unknown("not-read", fact="whether PFC is on")
-    return (
-        about.passes()
-        if on
-        else about.not_applicable("not-configured", detail="PFC is off: there is no lossless class")
-    )
+    if on:
+        return about.passes()
+    return about.not_applicable("not-configured", detail="PFC is off: there is no lossless class")
 
 
 def _dominant_priority(moves: dict[int, int]) -> int | None:
@@ -138,9 +133,7 @@ def _fail_class_usage(context: RuleContext, counters: RocePortCounters, what: st
         summary=f"{what} {in_window(context)}; PFC is on for {pfc}",
         impact="What is outside the class is dropped under congestion; throughput collapses above about 1% loss.",
         evidence=tuple(
-            Evidence(what=name, value=f"+{move} {in_window(context)}", source=counters.eth.source(name))
-            for name, move in rows
-            if move
+            Evidence(name, f"+{move} {in_window(context)}", counters.eth.source(name)) for name, move in rows if move
         ),
         severity=place.severity("error"),
         cause=cause,
@@ -165,7 +158,7 @@ def roce_rt_host_bound(context: RuleContext, counters: RocePortCounters) -> Resu
         judge_count(context, counters.place, delta(context, counters.eth, [name]), (limit,), FailureText(what, _IMPACT))
         for name, limit, what in _CAUSES
     ]
-    return next((a for kind in (Fail, Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
+    return gravest(answers)
 
 
 _CNPS = read_limit("roce-rt-congested.cnp_percent")
@@ -206,7 +199,7 @@ def _judge_congested(context: RuleContext, counters: RocePortCounters, paused: l
             summary="; ".join(fault.summary for fault in faults),
             evidence=tuple(row for fault in faults for row in fault.evidence),
         )
-    return next((a for kind in (Unknown, Pass) for a in answers if isinstance(a, kind)), answers[0])
+    return gravest(answers)
 
 
 def _judge_direction(
@@ -250,11 +243,9 @@ _LEAST = read_limit("roce-cnp-ignored.events")
 
 @rule("roce-cnp-ignored", each=watch_ports, merge=on_all("ignored congestion notifications on every RoCE port"))
 def roce_cnp_ignored(context: RuleContext, counters: RocePortCounters) -> Result:
-    place, ignored, handled = (
-        counters.place,
-        delta(context, counters.rdma, _IGNORED),
-        delta(context, counters.rdma, _HANDLED),
-    )
+    place = counters.place
+    ignored = delta(context, counters.rdma, _IGNORED)
+    handled = delta(context, counters.rdma, _HANDLED)
     if not isinstance(ignored, CounterDelta):
         return with_subject(place, ignored)
     if not isinstance(handled, CounterDelta):

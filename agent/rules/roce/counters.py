@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from agent.model.counters import port_counters
 from agent.model.nic import Nic, Port
 from agent.rules import applicability
+from agent.rules.applicability import behind
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
     HOUR,
@@ -35,7 +36,7 @@ from agent.rules.roce.port_counters import (
     watch_interfaces,
     watch_ports,
 )
-from agent.rules.rule import NODE, Fail, NamedSubject, NotApplicable, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NamedSubject, Pass, Result, Unknown, gravest, rule
 
 _CRC_COUNTERS = (
     "rx_crc_errors_phy",
@@ -100,10 +101,8 @@ def roce_fec_ber(context: RuleContext, counters: RocePortCounters) -> Result:
 
 def _corrected_ratio(context: RuleContext, counters: RocePortCounters) -> Result:
     place = counters.place
-    fixed, bits = (
-        delta(context, counters.eth, [_CORRECTED]),
-        context.counter_delta(counters.eth.subject, _BITS, counters.eth.now),
-    )
+    fixed = delta(context, counters.eth, [_CORRECTED])
+    bits = context.counter_delta(counters.eth.subject, _BITS, counters.eth.now)
     if not isinstance(fixed, CounterDelta):
         return place.not_applicable("not-measured", detail="its driver does not count corrected bits")
     if not fixed.total:
@@ -218,11 +217,7 @@ def _judge_retrans(context: RuleContext, counters: RocePortCounters) -> Result:
                 context, counters, delta(context, counters.rdma, _GAPS), received=True, overtaking=None
             )
         )
-    faults = sorted((way for way in ways if isinstance(way, Fail)), key=lambda way: way.severity != "error")
-    doubts = [way for way in ways if isinstance(way, Unknown)]
-    passed = [way for way in ways if isinstance(way, Pass)]
-    ordered: list[Result] = [*faults, *doubts, *passed, *ways]
-    return ordered[0]
+    return gravest(ways)
 
 
 def _judge_retrans_direction(
@@ -309,13 +304,8 @@ def roce_rt_retry_exceeded(context: RuleContext, counters: RocePortCounters) -> 
 
 # Reported by the peer that it had no buffer posted; and the same seen here as receiver
 _RNR_COUNTERS = (
-    "rnr_nak_retry_err",
-    "rnr_naks_rcvd",
-    "RNR received",
-    "requester_rnr_nak",
-    "out_of_buffer",
-    "resp_rx_outof_buf",
-)
+    "rnr_nak_retry_err", "rnr_naks_rcvd", "RNR received", "requester_rnr_nak", "out_of_buffer", "resp_rx_outof_buf",
+)  # fmt: skip
 _RNR_PER_MINUTE = read_limit("roce-rt-rnr.per_minute")
 _GRAVE = read_limit("roce-rt-rnr.warning_per_minute")
 _RNR_WORDS = FailureText(
@@ -409,11 +399,8 @@ _SOFT_LOSS_RATIO = read_limit("roce-rt-soft-loss.ratio")
 
 
 @rule("roce-rt-soft-loss")
+@behind(applicability.has_roce_counters)
 def roce_rt_soft_loss(context: RuleContext) -> Iterator[Result]:
-    shut = applicability.has_roce_counters(context)
-    if shut is not None:
-        yield shut
-        return
     soft = [(nic, port) for nic in context.topology.nics if nic.software for port in nic.ports]
     if not soft:
         yield NODE.not_applicable("no-such-device", detail="no software RDMA device")
@@ -429,9 +416,7 @@ def _judge_soft_loss(context: RuleContext, nic: Nic, port: Port) -> Result:
         return about.unknown("not-read", fact="its state")
     folder = f"/sys/class/infiniband/{nic.label}/ports/{port.port}/hw_counters"
     counters = Counters(about.subject, port_counters(port), lambda name: f"{folder}/{name}")
-    answers = [_judge_soft_loss_direction(context, about, counters, *way) for way in _WAYS]
-    order = (Fail, Unknown, Pass, NotApplicable)
-    return min(answers, key=lambda answer: order.index(type(answer)))
+    return gravest(_judge_soft_loss_direction(context, about, counters, *way) for way in _WAYS)
 
 
 def _judge_soft_loss_direction(

@@ -11,7 +11,7 @@ from agent.rules.context import RuleContext
 from agent.rules.node_wide import on_all
 from agent.rules.pages import read_limit
 from agent.rules.roce.plain_ethernet import is_plain_ethernet
-from agent.rules.roce.ports import RocePort, is_virtual, roce_ports, visible_interface
+from agent.rules.roce.ports import ELSEWHERE, NOT_SHOWN, RocePort, is_virtual, roce_ports, visible_interface
 from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, rule, split_subjects
 from agent.rules.wording import find_majority, join_labels
 
@@ -45,11 +45,11 @@ def _judge_netdev_missing(context: RuleContext, roce_port: RocePort, any_visible
         else "Jobs on this host cannot use this rail, unless they run in the container that has its interface.",
         evidence=(
             Evidence(
-                what=f"interfaces of {roce_port.label}",
-                value=", ".join(roce_port.port.netdevs) or "none",
-                source=f"/sys/class/infiniband/{roce_port.nic.rdma_device or roce_port.nic.label}/device/net",
+                f"interfaces of {roce_port.label}",
+                ", ".join(roce_port.port.netdevs) or "none",
+                f"/sys/class/infiniband/{roce_port.nic.rdma_device or roce_port.nic.label}/device/net",
             ),
-            Evidence(what="GIDs", value=str(len(roce_port.port.gids)), source=f"{roce_port.folder}/gids"),
+            Evidence("GIDs", str(len(roce_port.port.gids)), f"{roce_port.folder}/gids"),
         ),
         severity=roce_port.severity("warning") if lost else "info",
         cause="lost" if lost else "elsewhere",
@@ -66,14 +66,11 @@ def roce_mtu_small(context: RuleContext, roce_port: RocePort) -> Result:
     if context.virtual_machine or roce_port.nic.virtual_function:
         return roce_port.not_applicable("guest", detail="a virtual function or machine: the provider sets the MTU")
     if roce_port.nic.state == "other_namespace":
-        return roce_port.unknown("namespace-hides", detail="its interface is in another network namespace")
+        return roce_port.unknown(ELSEWHERE)
     if roce_port.netdev is None and context.lists_whole and roce_port.port.active_mtu is not None:
         return _judge_port_alone(roce_port, roce_port.port.active_mtu)
     if roce_port.netdev is None:
-        return roce_port.unknown(
-            "namespace-hides",
-            detail="no interface of it is visible here: in another network namespace, or not in this source",
-        )
+        return roce_port.unknown(NOT_SHOWN)
     mtu = roce_port.netdev.mtu
     if mtu is None:
         return roce_port.unknown("not-read", fact="the MTU of its interface")
@@ -95,7 +92,7 @@ def roce_mtu_small(context: RuleContext, roce_port: RocePort) -> Result:
         values=(("RAIL_MTU", _find_large_mtu(context)),),
         impact=_describe_payload(active),
         evidence=(
-            Evidence(what=f"MTU of {netdev.label}", value=str(mtu), source=f"/sys/class/net/{netdev.label}/mtu"),
+            _read_mtu(netdev),
             *((row,) if active < able else ()),
         ),
         severity="info" if plain else roce_port.severity("error" if tiny else "warning"),
@@ -159,18 +156,14 @@ def _judge_mtu_mismatch(context: RuleContext, roce_port: RocePort, netdev: Netde
     mtu, peer_mtu = netdev.mtu or 0, netdev.neighbor.max_frame_bytes if netdev.neighbor else None
     evidence = (_read_mtu(netdev),)
     if peer_mtu and peer_mtu < mtu + _FRAMING:
-        row = Evidence(what="largest frame of the switch port", value=str(peer_mtu), source=f"lldpctl {netdev.label}")
+        row = Evidence("largest frame of the switch port", str(peer_mtu), f"lldpctl {netdev.label}")
         summary = f"MTU {mtu} needs frames of {mtu + _FRAMING} bytes; the switch takes {peer_mtu}"
         return _fail_mtu_mismatch(roce_port, netdev, summary, (*evidence, row), "error", "switch")
     now = netdev_counters(netdev)
     moves = {name: context.counter_delta(f"netdev:{netdev.id}", name, now) for name in _TOO_LARGE if name in now}
     frames = sum(move or 0 for move in moves.values())
     if frames and frames >= context.threshold(_FRAMES):
-        rows = (
-            Evidence(what=name, value=f"+{move}", source=f"ethtool -S {netdev.label}")
-            for name, move in moves.items()
-            if move
-        )
+        rows = (Evidence(name, f"+{move}", f"ethtool -S {netdev.label}") for name, move in moves.items() if move)
         summary = f"{frames} frames came in that are larger than MTU {mtu} allows"
         return _fail_mtu_mismatch(roce_port, netdev, summary, (*evidence, *rows), "warning", "peers")
     if peer_mtu is None and None in (*moves.values(), *([] if moves else [None])):
@@ -202,7 +195,7 @@ def _merge_rails(rails: list[RocePort]) -> Result:
 
 
 def _read_mtu(netdev: Netdev) -> Evidence:
-    return Evidence(what=f"MTU of {netdev.label}", value=str(netdev.mtu), source=f"/sys/class/net/{netdev.label}/mtu")
+    return Evidence(f"MTU of {netdev.label}", str(netdev.mtu), f"/sys/class/net/{netdev.label}/mtu")
 
 
 def _judge_port_alone(roce_port: RocePort, active: int) -> Result:
@@ -226,7 +219,7 @@ def _describe_payload(active: int) -> str:
 
 def _active_mtu(port: RocePort) -> Evidence:
     value, source = str(port.port.active_mtu), f"ibv_devinfo -d {port.nic.label}"
-    return Evidence(what=f"active MTU of {port.label}", value=value, source=source)
+    return Evidence(f"active MTU of {port.label}", value, source)
 
 
 def _fail_mtu_mismatch(
@@ -303,9 +296,9 @@ def _judge_subnet(subnet: str, rails: list[tuple[RocePort, Netdev]]) -> Result:
         impact="Peers may send the traffic of one rail to another: it is dropped, or two rails share one link.",
         evidence=tuple(
             Evidence(
-                what=f"{', '.join(netdev.addresses[:2])} on {netdev.label}",
-                value=", ".join(f"{name}={value}" for name, value in netdev.arp.items()),
-                source=f"/proc/sys/net/ipv4/conf/{netdev.label}",
+                f"{', '.join(netdev.addresses[:2])} on {netdev.label}",
+                ", ".join(f"{name}={value}" for name, value in netdev.arp.items()),
+                f"/proc/sys/net/ipv4/conf/{netdev.label}",
             )
             for _, netdev in rails[:16]
         ),

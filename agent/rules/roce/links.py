@@ -88,7 +88,7 @@ def _judge_link_down(context: RuleContext, roce_port: RocePort, socket: CageStat
         summary=f"{state}: {why}",
         impact=describe_lost_rails(context, roce_port.nic),
         evidence=(
-            Evidence(what=f"state of {roce_port.label}", value=state, source=f"{roce_port.folder}/state"),
+            Evidence(f"state of {roce_port.label}", state, f"{roce_port.folder}/state"),
             *(_evidence(shown) if shown else ()),
             *quote_tools(context, roce_port.nic, roce_port.port),
         ),
@@ -125,21 +125,19 @@ _WITHOUT_FEC = ("LR4", "ER4")  # of 100 Gb/s
 
 def _evidence(netdev: Netdev) -> Iterator[Evidence]:
     folder = f"/sys/class/net/{netdev.label}"
-    yield Evidence(what=f"state of {netdev.label}", value=netdev.operstate or "not known", source=f"{folder}/operstate")
+    yield Evidence(f"state of {netdev.label}", netdev.operstate or "not known", f"{folder}/operstate")
     if netdev.admin_up is not None:
         state = "up" if netdev.admin_up else "down"
-        yield Evidence(what=f"{netdev.label} is set", value=state, source=f"{folder}/flags")
+        yield Evidence(f"{netdev.label} is set", state, f"{folder}/flags")
     if netdev.fec and netdev.fec.configured:
         modes = " ".join(netdev.fec.configured)
-        yield Evidence(what=f"FEC of {netdev.label}", value=modes, source=f"ethtool --show-fec {netdev.label}")
+        yield Evidence(f"FEC of {netdev.label}", modes, f"ethtool --show-fec {netdev.label}")
     module = netdev.module
     if module:
         value = " ".join(filter(None, (module.identifier, module.vendor, module.part, module.serial, module.state)))
-        yield Evidence(what=f"module of {netdev.label}", value=value, source=f"ethtool -m {netdev.label}")
+        yield Evidence(f"module of {netdev.label}", value, f"ethtool -m {netdev.label}")
     elif netdev.module_reason:
-        yield Evidence(
-            what=f"module of {netdev.label}", value=netdev.module_reason, source=f"ethtool -m {netdev.label}"
-        )
+        yield Evidence(f"module of {netdev.label}", netdev.module_reason, f"ethtool -m {netdev.label}")
 
 
 class _CabledLink(msgspec.Struct, frozen=True):
@@ -221,12 +219,12 @@ def _fail_speed_degraded(cabled: _CabledLink, expected_speed: float, because: st
     by_design = confidence == "low"
     module = netdev.module
     module_text = " ".join(filter(None, (module.vendor, module.part, module.serial))) if module else ""
-    evidence = [Evidence(what=f"speed of {netdev.label}", value=f"{cabled.speed:g} Gb/s", source=f"{folder}/speed")]
+    evidence = [Evidence(f"speed of {netdev.label}", f"{cabled.speed:g} Gb/s", f"{folder}/speed")]
     if netdev.max_speed_gbit_s:
         fastest = f"{netdev.max_speed_gbit_s:g} Gb/s"
-        evidence.append(Evidence(what="fastest supported mode", value=fastest, source=f"ethtool {netdev.label}"))
+        evidence.append(Evidence("fastest supported mode", fastest, f"ethtool {netdev.label}"))
     if module_text:
-        evidence.append(Evidence(what="cable or module", value=module_text, source=f"ethtool -m {netdev.label}"))
+        evidence.append(Evidence("cable or module", module_text, f"ethtool -m {netdev.label}"))
     return Fail(
         subject=cabled.roce_port.subject if netdev is cabled.roce_port.netdev else f"netdev:{netdev.id}",
         label=cabled.roce_port.label,
@@ -331,11 +329,9 @@ def _fail_fec_wrong(cabled: _FecLink, because: str, cause: str) -> Fail:
         summary=f"{_WORDS.get(fec.active or '', fec.active)} at {netdev.speed_gbit_s:g} Gb/s; {because}",
         impact="Every bit error is a lost packet, at up to 2.4e-4 a bit by design; ends that differ have no link.",
         evidence=(
-            Evidence(what=f"active FEC of {netdev.label}", value=fec.active or "", source=source),
-            Evidence(what="configured", value=configured, source=source),
-            Evidence(
-                what="supported", value=", ".join(fec.supported) or "not reported", source=f"ethtool {netdev.label}"
-            ),
+            Evidence(f"active FEC of {netdev.label}", fec.active or "", source),
+            Evidence("configured", configured, source),
+            Evidence("supported", ", ".join(fec.supported) or "not reported", f"ethtool {netdev.label}"),
         ),
         severity=cabled.roce_port.severity("warning"),
         cause=cause,

@@ -11,10 +11,10 @@ from agent.rules.devices import one_level_lower
 from agent.rules.pages import read_limit
 from agent.rules.roce.qos_findings import (
     cause_rule,
+    cnp_evidence,
     cnp_priority,
     expected_class,
     fail_port,
-    format_cnp,
     format_pfc,
     lossless_traffic_class,
     lossless_values,
@@ -130,10 +130,7 @@ def roce_vlan_no_egress_map(context: RuleContext, qos_path: QosPath) -> Fail:
         f"{command}, or NCCL_IB_SL={qos_path.protected[0]}, or let the port trust DSCP.",
         severity=qos_path.each.severity("error" if qos_path.losses else "warning"),
         confidence="medium",
-        evidence=(
-            Evidence(what=f"egress map of {name}", value=egress_map, source=f"ip -d link show {name}"),
-            *path_evidence(qos_path),
-        ),
+        evidence=(Evidence(f"egress map of {name}", egress_map, f"ip -d link show {name}"), *path_evidence(qos_path)),
     )
 
 
@@ -156,7 +153,7 @@ def roce_dcb_unreadable(context: RuleContext, qos_path: QosPath) -> Result:
         f"PFC and traffic classes cannot be read here: {why}",
         impact="Rules about lossless classes cannot check this rail.",
         severity="info",
-        evidence=(Evidence(what=f"DCB of {port.label}", value=why, source=f"dcb pfc show dev {name}"),),
+        evidence=(Evidence(f"DCB of {port.label}", why, f"dcb pfc show dev {name}"),),
     )
 
 
@@ -175,7 +172,7 @@ def roce_dcbx_firmware_owned(qos_path: QosPath) -> Result:
         "DCBX is run by the firmware of the NIC" if qos.dcbx == "firmware" else "DCBX is run with the switch",
         impact="The switch can replace the PFC and ETS settings of the host at any time.",
         severity="info",
-        evidence=(Evidence(what=f"DCBX of {netdev.label}", value=value, source=f"dcb dcbx show dev {netdev.label}"),),
+        evidence=(Evidence(f"DCBX of {netdev.label}", value, f"dcb dcbx show dev {netdev.label}"),),
     )
 
 
@@ -184,7 +181,7 @@ _CNP_DSCP = 48  # by convention
 
 @rule("roce-cnp-class", each=readable_paths, merge=merge_alike)
 def roce_cnp_class(context: RuleContext, qos_path: QosPath) -> Result:
-    cnp, dscp, netdev = cnp_priority(qos_path.qos), qos_path.qos.cnp_dscp, qos_path.netdev
+    cnp, dscp = cnp_priority(qos_path.qos), qos_path.qos.cnp_dscp
     others = [path for path in qos_paths(context) if isinstance(path, QosPath) and path.qos.cnp_dscp is not None]
     usual_value = find_majority(path.qos.cnp_dscp for path in others if path.each.nic.role == qos_path.each.nic.role)
     if cnp is None:
@@ -199,11 +196,7 @@ def roce_cnp_class(context: RuleContext, qos_path: QosPath) -> Result:
         text, cause = "CNPs have priority 0, that of ordinary traffic", "default"
     else:
         return qos_path.passes()
-    row = Evidence(
-        what=f"CNPs of {netdev.label}",
-        value=format_cnp(qos_path.qos),
-        source=f"/sys/class/net/{netdev.label}/ecn/roce_np/cnp_dscp",
-    )
+    row = cnp_evidence(qos_path)
     return fail_port(
         qos_path,
         text,
@@ -238,8 +231,8 @@ def roce_ecn_off(context: RuleContext, qos_path: QosPath) -> Result:
         text = f"{marks} marks of congestion were received and none was answered"
         folder = f"{qos_path.each.folder}/hw_counters"
         rows = (
-            Evidence(what="ECN marks, moved by", value=str(marks), source=f"{folder}/np_ecn_marked_roce_packets"),
-            Evidence(what="CNPs sent, moved by", value="0", source=f"{folder}/np_cnp_sent"),
+            Evidence("ECN marks, moved by", str(marks), f"{folder}/np_ecn_marked_roce_packets"),
+            Evidence("CNPs sent, moved by", "0", f"{folder}/np_cnp_sent"),
         )
     elif all(_is_enabled(ecn.get(side), priority) for side in _SIDES):
         return qos_path.passes()
@@ -279,7 +272,7 @@ def _count_marks(context: RuleContext, qos_path: QosPath) -> tuple[int | None, i
 
 def _build_evidence(netdev: Netdev, side: str, enabled: list[bool]) -> Evidence:
     return Evidence(
-        what=f"{_SIDES[side]} of {netdev.label} by priority",
-        value=",".join("1" if on else "0" for on in enabled),
-        source=f"/sys/class/net/{netdev.label}/ecn/roce_{side}/enable/*",
+        f"{_SIDES[side]} of {netdev.label} by priority",
+        ",".join("1" if on else "0" for on in enabled),
+        f"/sys/class/net/{netdev.label}/ecn/roce_{side}/enable/*",
     )

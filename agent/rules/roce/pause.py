@@ -22,12 +22,7 @@ from agent.rules.counter_deltas import (
 )
 from agent.rules.node_wide import on_all
 from agent.rules.pages import read_limit
-from agent.rules.roce.port_counters import (
-    RocePortCounters,
-    delta_by_priority,
-    lossless_priorities,
-    watch_interfaces,
-)
+from agent.rules.roce.port_counters import RocePortCounters, delta_by_priority, lossless_priorities, watch_interfaces
 from agent.rules.rule import Fail, Pass, Result, rule
 from agent.rules.wording import find_median
 
@@ -177,10 +172,8 @@ def roce_rt_pause_unanswered(context: RuleContext, counters: RocePortCounters) -
 
 def _unused_priorities(context: RuleContext, counters: RocePortCounters) -> dict[str, int]:
     """Pause frames of priorities with PFC on which (next to) nothing is sent, while something is on others."""
-    sent, pauses = (
-        delta_by_priority(context, counters, "tx_prio{}_bytes"),
-        delta_by_priority(context, counters, "rx_prio{}_pause"),
-    )
+    sent = delta_by_priority(context, counters, "tx_prio{}_bytes")
+    pauses = delta_by_priority(context, counters, "rx_prio{}_pause")
     total, on = sum(sent.values()), lossless_priorities(counters)
     if not on:
         return {}

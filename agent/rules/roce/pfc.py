@@ -13,10 +13,10 @@ from agent.rules.devices import find_device_id
 from agent.rules.pages import read_limit
 from agent.rules.roce.ports import NOT_SHOWN
 from agent.rules.roce.qos_findings import (
+    cnp_evidence,
     cnp_priority,
     expected_class,
     fail_port,
-    format_cnp,
     format_pfc,
     format_switch,
     merge_alike,
@@ -53,7 +53,6 @@ def roce_pfc_multi(context: RuleContext, qos_path: QosPath) -> Result:
 
 @rule("roce-pfc-on-cnp-or-default", each=readable_paths, merge=merge_alike)
 def roce_pfc_on_cnp_or_default(qos_path: QosPath) -> Result:
-    netdev = qos_path.netdev
     on, data, cnp = qos_path.protected, qos_path.priority, cnp_priority(qos_path.qos)
     if not on:
         return qos_path.not_applicable("not-configured", detail="PFC is off")
@@ -62,11 +61,7 @@ def roce_pfc_on_cnp_or_default(qos_path: QosPath) -> Result:
     wrong = ["congestion notification packets"] if cnp in on and cnp != data else []
     wrong += ["ordinary traffic (priority 0)"] if 0 in on and data != 0 and cnp != 0 else []
     if wrong:
-        row = Evidence(
-            what=f"CNPs of {netdev.label}",
-            value=format_cnp(qos_path.qos),
-            source=f"/sys/class/net/{netdev.label}/ecn/roce_np/cnp_dscp",
-        )
+        row = cnp_evidence(qos_path)
         return fail_port(
             qos_path,
             f"PFC covers {' and '.join(wrong)}: on for {format_pfc(qos_path.qos)}, RDMA uses priority {data}",
@@ -94,7 +89,7 @@ def roce_global_pause(context: RuleContext, qos_path: QosPath) -> Result:
     ways = _format_ways(netdev.pause)
     if why.code != "not-shown" or not counted or not ways:
         return qos_path.unknown(why)
-    rows = (Evidence(what=f"{name} of {netdev.label}", value=str(count), source=f"ethtool -S {netdev.label}")
+    rows = (Evidence(f"{name} of {netdev.label}", str(count), f"ethtool -S {netdev.label}")
             for name, count in counted.items())  # fmt: skip
     return fail_port(
         qos_path,
@@ -301,7 +296,7 @@ def _build_evidence(qos_path: QosPath, what: str, value: str) -> Evidence:
         "global pause": "ethtool -a",
         "DCBX owner": "dcb dcbx show dev",
     }
-    return Evidence(what=f"{what} of {name}", value=value, source=f"{command.get(what, 'dcb app show dev')} {name}")
+    return Evidence(f"{what} of {name}", value, f"{command.get(what, 'dcb app show dev')} {name}")
 
 
 _ROCE = "udp:4791"
@@ -328,9 +323,9 @@ def roce_pfc_switch_mismatch(context: RuleContext, qos_path: QosPath) -> Result:
         return qos_path.passes() if compared else qos_path.unknown(_why_unnamed(neighbor is not None))
     where = f"{neighbor.system or '?'} {neighbor.port or ''}".strip() if neighbor else "the switch"
     row = Evidence(
-        what=f"what {where} announces",
-        value=f"PFC {format_ranges(n for n, on in enumerate(switch_pfc or ()) if on)}, RoCE priority {roce}",
-        source=f"lldpcli show neighbors ports {netdev.label} details",
+        f"what {where} announces",
+        f"PFC {format_ranges(n for n, on in enumerate(switch_pfc or ()) if on)}, RoCE priority {roce}",
+        f"lldpcli show neighbors ports {netdev.label} details",
     )
     return fail_port(
         qos_path,

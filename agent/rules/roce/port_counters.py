@@ -11,10 +11,11 @@ from agent.model.counters import netdev_counters, port_counters
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.reasons import Reason, Settle
 from agent.rules import applicability
+from agent.rules.applicability import behind
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import CountedSubject, CounterDelta, Counters, delta, sum_deltas
 from agent.rules.nccl.settings import effective_settings, parse_number
-from agent.rules.roce.ports import NOT_SHOWN, RocePort, roce_ports
+from agent.rules.roce.ports import ELSEWHERE, NOT_SHOWN, RocePort, roce_ports
 from agent.rules.rule import Result
 
 # What sysfs and netlink count of every interface: where nothing else is there, the driver's own were not read
@@ -51,17 +52,8 @@ class RocePortCounters(msgspec.Struct, frozen=True):
     place: CountedSubject
 
 
-def watch_ports(context: RuleContext, down: bool = False) -> Iterator[RocePortCounters | Result]:
-    """Every RoCE port of a rail or storage NIC; an answer for every other, or for the node."""
-    shut = applicability.has_roce_counters(context)
-    if shut is not None:
-        yield shut
-        return
-    yield from read_ports(context, down)
-
-
 def read_ports(context: RuleContext, down: bool = False) -> Iterator[RocePortCounters | Result]:
-    """The same, also where there is no earlier sample."""
+    """Every RoCE port of a rail or storage NIC; an answer for every other, or for the node."""
     inside = [(nic, port) for nic in context.accelerator_nics for port in nic.ports if port.hw_counters]
     for each in roce_ports(context, down):
         if isinstance(each, RocePort):
@@ -69,6 +61,9 @@ def read_ports(context: RuleContext, down: bool = False) -> Iterator[RocePortCou
         elif not (inside and each.subject == "node"):  # "no RoCE port"
             yield each
     yield from (_read_inside(nic, port) for nic, port in inside if down or port.state == "ACTIVE")
+
+
+watch_ports = behind(applicability.has_roce_counters)(read_ports)
 
 
 def watch_interfaces(context: RuleContext) -> Iterator[RocePortCounters | Result]:
@@ -84,14 +79,11 @@ def by_interface(
         if not isinstance(port, RocePortCounters):
             yield port
         elif port.roce.nic.state == "other_namespace":
-            yield port.place.unknown("namespace-hides", detail="its interface is in another network namespace")
+            yield port.place.unknown(ELSEWHERE)
         elif port.roce.nic.accelerator is not None:
             yield port
         elif port.cabled_netdev is None:
-            yield port.place.unknown(
-                "namespace-hides",
-                detail="no interface of it is visible here: in another network namespace, or not in this source",
-            )
+            yield port.place.unknown(NOT_SHOWN)
         elif port.cabled_netdev.bond is not None:
             bond = port.cabled_netdev.label
             below = [netdev for netdev in context.topology.netdevs if netdev.master == bond]
@@ -140,10 +132,8 @@ def roce_priorities(context: RuleContext, counters: RocePortCounters) -> frozens
 
     None where nothing states it: then it may be any.
     """
-    received, rdma = (
-        delta_by_priority(context, counters, "rx_prio{}_bytes"),
-        rdma_bytes(context, counters, received=True),
-    )
+    received = delta_by_priority(context, counters, "rx_prio{}_bytes")
+    rdma = rdma_bytes(context, counters, received=True)
     total = sum(received.values())
     if not total or rdma is None or 2 * rdma < total:
         return lossless_priorities(counters) or None

@@ -112,9 +112,7 @@ def loss_evidence(qos_path: QosPath) -> tuple[Evidence, ...]:
     moved = [(f"{name} of {qos_path.label}, moved by", name, by) for name, by in qos_path.losses]
     undated = [(f"{name} of {qos_path.label}, not dated", name, count) for name, count in qos_path.undated]
     return tuple(
-        Evidence(
-            what=what, value=str(count), source=f"{hw}/{name}" if name in qos_path.each.port.hw_counters else ethtool
-        )
+        Evidence(what, str(count), f"{hw}/{name}" if name in qos_path.each.port.hw_counters else ethtool)
         for what, name, count in (*moved, *undated)
     )
 
@@ -172,31 +170,29 @@ def _marking_evidence(qos_path: QosPath) -> Iterator[Evidence]:
     marking = qos_path.marking
     if marking:
         value = f"{marking.text} (DSCP {marking.dscp})"
-        yield Evidence(what="traffic class of RDMA", value=value, source=marking.source)
+        yield Evidence("traffic class of RDMA", value, marking.source)
 
 
 def _interface_evidence(qos_path: QosPath, netdev: Netdev) -> Iterator[Evidence]:
     name, qos, priority = netdev.label, qos_path.qos, qos_path.priority
     if qos.trust:
         source = f"dcb app show dev {name}" if qos.trust_source != "qos/trust" else f"/sys/class/net/{name}/qos/trust"
-        yield Evidence(what=f"trust of {name}", value=qos.trust, source=source)
+        yield Evidence(f"trust of {name}", qos.trust, source)
     if priority is not None:
         known_by = f"ethtool -S {name}" if qos_path.how.endswith("the window") else f"dcb app show dev {name}"
-        yield Evidence(what=f"priority of RDMA at {name}", value=f"{priority} ({qos_path.how})", source=known_by)
+        yield Evidence(f"priority of RDMA at {name}", f"{priority} ({qos_path.how})", known_by)
         if priority < len(qos.prio_tc):
             tc = str(qos.prio_tc[priority])
-            yield Evidence(what=f"traffic class queue at {name}", value=tc, source=f"dcb ets show dev {name}")
+            yield Evidence(f"traffic class queue at {name}", tc, f"dcb ets show dev {name}")
     if qos.pfc:
-        yield Evidence(what=f"PFC of {name}", value=format_pfc(qos), source=pfc_source(netdev))
+        yield Evidence(f"PFC of {name}", format_pfc(qos), pfc_source(netdev))
     if netdev.pause:
         words = f"rx {format_switch(netdev.pause.rx)}, tx {format_switch(netdev.pause.tx)}"
-        yield Evidence(what=f"global pause of {name}", value=words, source=f"ethtool -a {name}")
+        yield Evidence(f"global pause of {name}", words, f"ethtool -a {name}")
     if netdev.neighbor and netdev.neighbor.pfc:
         priorities = format_ranges(n for n, on in enumerate(netdev.neighbor.pfc) if on)
         where = f"{netdev.neighbor.system or '?'} {netdev.neighbor.port or ''}".strip()
-        yield Evidence(
-            what=f"PFC that {where} announces", value=priorities, source=f"lldpcli show neighbors ports {name}"
-        )
+        yield Evidence(f"PFC that {where} announces", priorities, f"lldpcli show neighbors ports {name}")
 
 
 def format_switch(value: bool | None) -> str:
@@ -211,8 +207,10 @@ def cnp_priority(qos: Qos) -> int | None:
     return qos.cnp_priority
 
 
-def format_cnp(qos: Qos) -> str:
-    """What is set, for people."""
+def cnp_evidence(qos_path: QosPath) -> Evidence:
+    """What is set for CNPs."""
+    qos, name = qos_path.qos, qos_path.netdev.label
     dscp = "not known" if qos.cnp_dscp is None else str(qos.cnp_dscp)
     priority = "not known" if qos.cnp_priority is None else str(qos.cnp_priority)
-    return f"DSCP {dscp}, priority {priority}"
+    value = f"DSCP {dscp}, priority {priority}"
+    return Evidence(f"CNPs of {name}", value, f"/sys/class/net/{name}/ecn/roce_np/cnp_dscp")

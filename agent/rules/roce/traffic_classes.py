@@ -9,13 +9,7 @@ from agent.model.finding import Evidence
 from agent.model.nic import Netdev
 from agent.rules.context import RuleContext
 from agent.rules.pages import read_limit
-from agent.rules.roce.qos_findings import (
-    fail_port,
-    loss_evidence,
-    merge_alike,
-    path_evidence,
-    readable_paths,
-)
+from agent.rules.roce.qos_findings import fail_port, loss_evidence, merge_alike, path_evidence, readable_paths
 from agent.rules.roce.qos_path import QosPath
 from agent.rules.rule import Result, rule
 from agent.rules.wording import format_ranges
@@ -53,9 +47,9 @@ def roce_headroom_small(context: RuleContext, qos_path: QosPath) -> Result:
         severity=qos_path.each.severity("error" if dropped else "warning"),
         evidence=(
             Evidence(
-                what=f"receive buffers of {netdev.label}",
-                value=f"bytes {sizes}, by priority {where}",
-                source=f"dcb buffer show dev {netdev.label}",
+                f"receive buffers of {netdev.label}",
+                f"bytes {sizes}, by priority {where}",
+                f"dcb buffer show dev {netdev.label}",
             ),
             *loss_evidence(qos_path),
         ),
@@ -113,15 +107,13 @@ def roce_prio2buffer_shared(context: RuleContext, qos_path: QosPath) -> Result:
         values=_separate_buffers(where, on),
         evidence=(
             Evidence(
-                what=f"buffer of priority 0 to 7 of {netdev.label}",
-                value=",".join(map(str, where)),
-                source=f"dcb buffer show dev {netdev.label}",
+                f"buffer of priority 0 to 7 of {netdev.label}",
+                ",".join(map(str, where)),
+                f"dcb buffer show dev {netdev.label}",
             ),
             *(
                 Evidence(
-                    what=f"rx_prio{n}_bytes of {netdev.label}, moved by",
-                    value=str(received[n]),
-                    source=f"ethtool -S {netdev.label}",
+                    f"rx_prio{n}_bytes of {netdev.label}, moved by", str(received[n]), f"ethtool -S {netdev.label}"
                 )
                 for n in busy
             ),
@@ -150,11 +142,9 @@ def roce_ets_starved(context: RuleContext, qos_path: QosPath) -> Result:
     if set(qos.tc_tsa) == {"vendor"} and len(set(qos.prio_tc)) == 8:
         return qos_path.passes()
     if priority is None:
-        return (
-            qos_path.unknown("not-known", fact="which priority RDMA uses")
-            if qos_path.protected
-            else qos_path.not_applicable("not-configured", detail="PFC is off: RDMA has no class of its own")
-        )
+        if qos_path.protected:
+            return qos_path.unknown("not-known", fact="which priority RDMA uses")
+        return qos_path.not_applicable("not-configured", detail="PFC is off: RDMA has no class of its own")
     queue = qos.prio_tc[priority]
     if not 0 <= queue < 8:
         return qos_path.unknown("not-read", fact="its traffic class queues")
@@ -187,7 +177,7 @@ def roce_ets_starved(context: RuleContext, qos_path: QosPath) -> Result:
         situation=situation,
         values=_share_link(qos_path) if situation else (),
         evidence=(
-            Evidence(what=f"queues of {netdev.label}", value=rows, source=f"dcb ets show dev {netdev.label}"),
+            Evidence(f"queues of {netdev.label}", rows, f"dcb ets show dev {netdev.label}"),
             *path_evidence(qos_path),
         ),
         confidence="medium",
@@ -250,9 +240,9 @@ def roce_tc_rate_limited(context: RuleContext, qos_path: QosPath) -> Result:
         values=(("LIMITS", ",".join(f"{0 if n == queue else rate / 1e6:.0f}" for n, rate in enumerate(rates))),),
         evidence=(
             Evidence(
-                what=f"limits of queue 0 to 7 of {netdev.label}, kbit/s",
-                value=",".join(map(str, rates)),
-                source=f"dcb maxrate show dev {netdev.label}",
+                f"limits of queue 0 to 7 of {netdev.label}, kbit/s",
+                ",".join(map(str, rates)),
+                f"dcb maxrate show dev {netdev.label}",
             ),
         ),
     )

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from agent.assemble import Assembled, assemble
 from agent.assemble.facts import ProbeFacts, card_address, sort_key
-from agent.assemble.node import (
-    build_limits,
-    build_nccl,
-    compute_shared_memory,
-    list_device_nodes,
-    select_parameters,
-)
+from agent.assemble.node import build_limits, build_nccl, compute_shared_memory, list_device_nodes, select_parameters
 from agent.model.node import Chassis, Nccl, Node, Software
 from agent.model.topology import Topology
 from probes.catalogue import providers

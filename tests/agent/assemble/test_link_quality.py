@@ -277,8 +277,7 @@ def test_a_synthetic_port_is_told_from_a_slow_switch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "width", "state"),
-    [("0x57ad", 4, "untrusted"), ("0x57ad", 2, "conclusive"), ("0x57a3", 4, "conclusive")],
+    ("device", "width", "state"), [("0x57ad", 4, "untrusted"), ("0x57ad", 2, "conclusive"), ("0x57a3", 4, "conclusive")]
 )
 def test_a_chipset_is_wired_narrower_than_both_its_ends_could(device: str, width: int, state: str) -> None:
     """X570 on AM4: x4 where both ends say x8. Narrower still is no wiring, and its other ports are slots."""

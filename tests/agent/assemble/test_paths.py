@@ -290,12 +290,7 @@ def test_any_tree_gives_paths_that_hold(board: Board) -> None:
         crossed = [path.a, path.b, *(hop for hop in path.hops if hop in board.upstreams and hop != turn)]
         links = [link for place in crossed if (link := rows[place].link) and link.quality.state == "conclusive"]
 
-        assert (path.kind, path.hops[::-1], path.bandwidth_gbyte_s, path.limiting) == (
-            kind,
-            hops,
-            bandwidth,
-            limiting,
-        )
+        assert (path.kind, path.hops[::-1], path.bandwidth_gbyte_s, path.limiting) == (kind, hops, bandwidth, limiting)
         assert set(path.hops) <= set(rows)
         assert path.limiting in (path.a, path.b, *path.hops, None)
         assert (path.bandwidth_gbyte_s is None) == (path.limiting is None)

@@ -92,8 +92,7 @@ def test_what_was_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unused", "used", "kind"),
-    [(1, 1, type(None)), (2, 1, NotApplicable), (2, 2, NotApplicable), (2, 3, type(None))],
+    ("unused", "used", "kind"), [(1, 1, type(None)), (2, 1, NotApplicable), (2, 2, NotApplicable), (2, 3, type(None))]
 )
 def test_ports_that_are_switched_off_are_meant_to_be_where_half_are(unused: int, used: int, kind: type) -> None:
     """One alone is a fault, and so are a few of many."""

@@ -209,12 +209,7 @@ def test_a_function_that_came_or_went_is_no_gap() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "could"),
-    [
-        ({}, True),
-        ({"role": "management"}, False),
-        ({"state": "vfio"}, False),
-        ({"virtual_function": True}, False),
-    ],
+    [({}, True), ({"role": "management"}, False), ({"state": "vfio"}, False), ({"virtual_function": True}, False)],
 )
 def test_a_nic_may_be_a_rail_where_nothing_says_what_it_is_for(changes, could: bool) -> None:
     """One that waits for a guest, or belongs to one, is none; nor is any where there is no GPU."""

@@ -386,10 +386,7 @@ THREADS = {  # what people posted: the findings of warning or more that it must 
     "ib-4of8-down": {f"warning ib-port-down mlx5_{number}/1" for number in (0, 2, 3, 6)},
     "k8s-macvlan-gids-from-4": set(),  # `fabricscope job` states why the read of a GID failed
     "locked-memory-limit": {"warning gdr-memlock-low node"},
-    "mi300x-one-pair-over-pcie": {
-        "error xgmi-pair-missing GPU2 - GPU5",
-        "warning roce-link-down bnxt_re6/1 (ens6np0)",
-    },
+    "mi300x-one-pair-over-pcie": {"error xgmi-pair-missing GPU2 - GPU5", "warning roce-link-down bnxt_re6/1 (ens6np0)"},
     "needs-open-modules": {"critical driver-reports-failure device 0000:01:00.0"},
     "one-hca-of-four-named": set(),  # `fabricscope job` joins NCCL_IB_HCA with the NICs
     "rccl-port-error-polling": {"warning ib-port-down mlx5_7/1"},

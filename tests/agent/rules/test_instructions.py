@@ -21,14 +21,7 @@ from agent.rules.context import RuleContext
 from agent.rules.host.driver_meanings import MEANINGS
 from agent.rules.host.service_sentences import SERVICE_MEANINGS
 from agent.rules.host.tool_meanings import MEANINGS as TOOL_MEANINGS
-from agent.rules.instructions import (
-    CHOICE,
-    build_confirm,
-    build_steps,
-    describe_steps,
-    find_form_factor,
-    find_values,
-)
+from agent.rules.instructions import CHOICE, build_confirm, build_steps, describe_steps, find_form_factor, find_values
 from agent.rules.location import NOUNS, find_location
 from agent.rules.pages import PROCEDURE, family_names, read_procedures, read_sections, read_text
 from agent.rules.resets import describe_reset

@@ -9,18 +9,7 @@ import pytest
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.node_wide import on_all
-from agent.rules.rule import (
-    NODE,
-    Fail,
-    NamedSubject,
-    NotApplicable,
-    Pass,
-    Result,
-    Rule,
-    Unknown,
-    rule,
-    split_subjects,
-)
+from agent.rules.rule import NODE, Fail, NamedSubject, NotApplicable, Pass, Result, Rule, Unknown, rule, split_subjects
 from tests.agent.rules.build import server
 
 A, B = (NamedSubject(f"gpu:{name}", name, frozenset({name})) for name in ("a", "b"))

@@ -857,10 +857,7 @@ SETTINGS = (
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (
-            SETTINGS.format(modes="100000baseCR4", link="no (No cable)"),
-            {"info tool-reports-fault ens1f0np0 medium"},
-        ),
+        (SETTINGS.format(modes="100000baseCR4", link="no (No cable)"), {"info tool-reports-fault ens1f0np0 medium"}),
         (SETTINGS.format(modes="25000baseCR", link="no"), {"info roce-link-down ens1f0np0 low"}),
         (SETTINGS.format(modes="100000baseCR4", link="yes"), set()),
         (SETTINGS.format(modes="10000baseT", link="no"), set()),

@@ -182,10 +182,7 @@ def test_a_log_that_is_there_and_was_not_read_is_no_answer(status: str, code: st
 
 @pytest.mark.parametrize(
     "files",
-    [
-        {"a.txt": DMESG, "b.txt": LATE},
-        {"dmesg.txt": DMESG, "n7_dmesg.txt": LATE},
-    ],
+    [{"a.txt": DMESG, "b.txt": LATE}, {"dmesg.txt": DMESG, "n7_dmesg.txt": LATE}],
     ids=["by content", "by name"],
 )
 def test_a_further_dmesg_that_may_be_of_another_host_is_no_pass(tmp_path: Path, files: dict[str, str]) -> None:

@@ -25,12 +25,7 @@ from tests.agent.rules.build import (
     topology,
     virtual,
 )
-from tests.agent.rules.machines import (
-    acs,
-    direct_nic,
-    grace,
-    grouped,
-)
+from tests.agent.rules.machines import acs, direct_nic, grace, grouped
 from tests.agent.rules.nccl.nccl_case import said
 
 DOWN = "0000:22:00.0"

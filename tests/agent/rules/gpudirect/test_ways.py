@@ -23,10 +23,7 @@ from tests.agent.rules.build import (
     virtual,
     way,
 )
-from tests.agent.rules.machines import (
-    direct_nic,
-    grace,
-)
+from tests.agent.rules.machines import direct_nic, grace
 
 PAIR = f"pair:{gpu_id(1)}+{nic_id(1)}"
 

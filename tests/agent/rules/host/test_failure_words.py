@@ -111,10 +111,7 @@ def test_such_a_line_below_an_output_is_read_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "known",
-    [
-        "host,gpu,pcie_width\nn1,0,16\nn2,0,16\nn3,0,16\nn4,0,8\n",
-        "vfio 0000:41:00.0: group 27 is not viable\n",
-    ],
+    ["host,gpu,pcie_width\nn1,0,16\nn2,0,16\nn3,0,16\nn4,0,8\n", "vfio 0000:41:00.0: group 27 is not viable\n"],
     ids=["a table", "a sentence"],
 )
 def test_what_a_program_wrote_beside_a_fault_is_not_lost(known: str, tmp_path: Path) -> None:

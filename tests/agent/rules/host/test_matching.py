@@ -11,12 +11,7 @@ from agent.model.pci import PciFunction
 from agent.model.profile import Expected, Profile
 from agent.model.topology import Topology
 from agent.rules.context import RuleContext
-from agent.rules.host.inventory_matching import (
-    build_inventory,
-    healthy_subjects,
-    match_devices,
-    merge_inventory,
-)
+from agent.rules.host.inventory_matching import build_inventory, healthy_subjects, match_devices, merge_inventory
 from agent.rules.host.profile import device_count_low
 from tests.agent.rules.build import (
     changed_gpu,

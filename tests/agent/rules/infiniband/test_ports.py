@@ -8,16 +8,7 @@ from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.infiniband.ports import EXPECTED, PLUGGED, IbPort, has_no_infiniband, ib_ports
 from agent.rules.rule import NotApplicable, Unknown
-from tests.agent.rules.build import (
-    changed_nic,
-    changed_nics,
-    changed_port,
-    function,
-    nic_id,
-    probe,
-    server,
-    topology,
-)
+from tests.agent.rules.build import changed_nic, changed_nics, changed_port, function, nic_id, probe, server, topology
 
 NIC = nic_id(1)
 

@@ -8,11 +8,7 @@ import msgspec
 import pytest
 
 from agent.model.node import NcclSetting
-from agent.rules.nccl.hcas import (
-    active_ports,
-    read_hca_filter,
-    report_no_rails,
-)
+from agent.rules.nccl.hcas import active_ports, read_hca_filter, report_no_rails
 from agent.rules.nccl.settings import (
     EffectiveSetting,
     effective_settings,
@@ -22,14 +18,7 @@ from agent.rules.nccl.settings import (
     why_jobs_unread,
 )
 from agent.rules.rule import NotApplicable, Unknown
-from tests.agent.rules.build import (
-    changed_nic,
-    changed_port,
-    changed_ports,
-    probe,
-    server,
-    topology,
-)
+from tests.agent.rules.build import changed_nic, changed_port, changed_ports, probe, server, topology
 from tests.agent.rules.nccl.nccl_case import JOB, SYSTEM, USER, changed, jobs_hidden, lines, said, unread
 from tests.machines import scan_text
 

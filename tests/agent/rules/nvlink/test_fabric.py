@@ -5,16 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.rules.nvlink.fabric import fabric_clique_mixed, fabric_incomplete, fabric_unhealthy, merge_if_on_all_gpus
-from agent.rules.rule import (
-    Fail,
-    NotApplicable,
-    Pass,
-)
-from tests.agent.rules.build import (
-    changed_gpu,
-    fails,
-    kinds,
-)
+from agent.rules.rule import Fail, NotApplicable, Pass
+from tests.agent.rules.build import changed_gpu, fails, kinds
 from tests.agent.rules.fabric import health, hgx, registration, tray
 from tests.agent.rules.rows import NO_CLUSTER
 

@@ -9,10 +9,7 @@ import pytest
 
 from agent.model.gpu import Mig
 from agent.rules.nvlink.paths import nvlink_path_missing as rule
-from agent.rules.rule import (
-    Pass,
-    Unknown,
-)
+from agent.rules.rule import Pass, Unknown
 from tests.agent.rules.build import (
     answers,
     changed_gpu,

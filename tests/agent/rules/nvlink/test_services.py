@@ -8,22 +8,8 @@ from agent.model.node import Module
 from agent.rules.engine import judge
 from agent.rules.nvlink.services import fabric_manager_down, imex_down
 from agent.rules.nvlink.services import imex_channel_denied as channel
-from agent.rules.rule import (
-    NotApplicable,
-    Pass,
-    Unknown,
-)
-from tests.agent.rules.build import (
-    changed_gpus,
-    changed_nic,
-    fails,
-    models,
-    node,
-    probe,
-    server,
-    software,
-    topology,
-)
+from agent.rules.rule import NotApplicable, Pass, Unknown
+from tests.agent.rules.build import changed_gpus, changed_nic, fails, models, node, probe, server, software, topology
 from tests.agent.rules.fabric import CHANNEL, FM, IMEX, hgx, registration, service, tray
 from tests.agent.rules.rows import B200, NO_CLUSTER
 

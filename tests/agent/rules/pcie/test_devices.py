@@ -18,15 +18,7 @@ from agent.rules.pcie.counters import error_budget
 from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.tree import TreeHost
-from tests.agent.rules.build import (
-    changed_nic,
-    fails,
-    function,
-    nic_id,
-    relinked,
-    server,
-    topology,
-)
+from tests.agent.rules.build import changed_nic, fails, function, nic_id, relinked, server, topology
 from tests.agent.rules.rows import link
 
 NIC, SECOND = nic_id(0), f"{nic_id(0)[:-1]}1"

@@ -9,15 +9,7 @@ from agent.rules.catalogue import every_rule
 from agent.rules.engine import judge
 from agent.rules.roce.bonds import bonds, roce_lag_broken, roce_lag_on_rails
 from agent.rules.rule import Pass
-from tests.agent.rules.build import (
-    answers,
-    changed_netdev,
-    changed_nic,
-    fails,
-    nic_id,
-    server,
-    topology,
-)
+from tests.agent.rules.build import answers, changed_netdev, changed_nic, fails, nic_id, server, topology
 from tests.agent.rules.roce.qos import NIC, bonded
 
 BOND = "netdev:bond0"

@@ -8,18 +8,7 @@ from agent.model.nic import Pause
 from agent.rules.roce.lossless import roce_class_mismatch, roce_cnp_class, roce_ecn_off, roce_pfc_off
 from agent.rules.rule import Unknown
 from tests.agent.rules.build import changed_netdev, changed_nic, changed_port, fails
-from tests.agent.rules.roce.qos import (
-    PORT,
-    dcb,
-    dcb_everywhere,
-    limited,
-    lost,
-    netdevs,
-    roce,
-    silent,
-    traffic,
-    window,
-)
+from tests.agent.rules.roce.qos import PORT, dcb, dcb_everywhere, limited, lost, netdevs, roce, silent, traffic, window
 from tests.agent.rules.rows import only
 
 # roce-class-mismatch: marking and PFC that do not meet, and every guard alone.

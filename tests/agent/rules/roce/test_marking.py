@@ -181,11 +181,7 @@ def test_a_vlan_without_a_map_is_a_warning() -> None:
 
 def ets(share: int = 10, **changes):
     """Queue 3 of rail 1 with this share, the rest for queue 0."""
-    values = {
-        "prio_tc": QUEUES,
-        "tc_tsa": ["ets"] * 8,
-        "tc_bandwidth": [100 - share, 0, 0, share, 0, 0, 0, 0],
-    }
+    values = {"prio_tc": QUEUES, "tc_tsa": ["ets"] * 8, "tc_bandwidth": [100 - share, 0, 0, share, 0, 0, 0, 0]}
     return dcb(roce(), **(values | changes))
 
 
