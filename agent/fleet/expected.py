@@ -8,8 +8,7 @@ Lists are distinguished by content: host lists, sinfo(1) (node states and their 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from datetime import timedelta
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,7 +17,7 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query
 from agent.fleet.episodes import is_at_least
 from agent.fleet.hostlist import BadHostlist, NodeNames, fold, short_name, unfold
-from agent.fleet.questions.options import Options, find_reference_time, format_stamp, subtract_time
+from agent.fleet.questions.options import Options, find_stale_cut, format_stamp
 
 LIMIT_BYTES = 1 << 28
 _MOST_REASON = 200
@@ -173,11 +172,7 @@ def compare(
     names = NodeNames((node, hostname) for node, (hostname, _) in there.items())
     found = {short: names.find_short(expected.name) for short, expected in listed.items()}
     newest = max((received for _, received in there.values() if received), default=None)
-    cut = (
-        subtract_time(find_reference_time(newest, options), timedelta(seconds=options.stale_after_seconds))
-        if newest
-        else None
-    )
+    cut = find_stale_cut(newest, options) if newest else None
     bad: dict[str, set[str]] = {}
     for node, rule, severity in tables.rows(FINDINGS):
         if is_at_least(severity, drain_at):
@@ -195,7 +190,7 @@ def compare(
             rows.append(_row("never", expected, None))
         elif silent:
             rows.append(_row("silent", expected, last))
-        if node is not None and not silent and not expected.out and node in bad:
+        elif node in bad:
             rows.append(_row("drain", expected, last, sorted(bad[node])))
     matched = set(found.values())
     rows += [
@@ -211,15 +206,9 @@ def compare(
     return ExpectedAnswer(expected=len(listed), reporting=reporting, rows=rows)
 
 
-def _row(what: str, expected: ExpectedNode, last: str | None, rules: list[str] | None = None) -> ExpectedRow:
-    return ExpectedRow(
-        what=what,
-        node=expected.name,
-        state=expected.state,
-        reason=expected.reason,
-        last_report=last,
-        rules=rules or [],
-    )
+def _row(what: str, expected: ExpectedNode, last: str | None, rules: Sequence[str] = ()) -> ExpectedRow:
+    name, state, _, reason = expected
+    return ExpectedRow(what=what, node=name, state=state, reason=reason, last_report=last, rules=list(rules))
 
 
 def slurm_drain(answer: ExpectedAnswer) -> str:

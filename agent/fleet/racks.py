@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -100,8 +101,5 @@ def _cut_behind_number(stem: str) -> str | None:
 
 
 def _keep_shared(values: Sequence[str | None]) -> list[str | None]:
-    counts: dict[str, int] = {}
-    for value in values:
-        if value:
-            counts[value] = counts.get(value, 0) + 1
+    counts = Counter(value for value in values if value)
     return [value if value and FEWEST <= counts[value] <= MOST else None for value in values]

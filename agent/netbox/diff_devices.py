@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent.netbox import diff_interfaces, diff_modules
-from agent.netbox.changes import DiffResult, NetBoxChange, ObjectRef, PlanNote
+from agent.netbox.changes import DiffResult, NetBoxChange, ObjectRef
 from agent.netbox.diff_modules import DeviceDiff, find_module_type, module_type_name
 from agent.netbox.journal import make_entry, parse_open_findings, summarize_findings
 from agent.netbox.state import FIELDS, TAG, CustomField, SharedState
@@ -29,10 +29,9 @@ def diff_device(diff: DeviceDiff, shared: SharedState) -> DiffResult:
         diff_modules.diff_modules(diff, pairs),
         diff_interfaces.diff_interfaces(diff, pairs, ports),
         diff_interfaces.diff_cables(diff, ports, shared),
-        _diff_serial(diff),
-        _diff_findings(diff),
     ]
-    return DiffResult([change for part in parts for change in part.changes], [n for part in parts for n in part.notes])
+    changes = [change for part in parts for change in part.changes] + _diff_serial(diff) + _diff_findings(diff)
+    return DiffResult(changes, [note for part in parts for note in part.notes])
 
 
 def create_device(diff: DeviceDiff, name: str, place: Mapping[str, int]) -> NetBoxChange:
@@ -42,13 +41,12 @@ def create_device(diff: DeviceDiff, name: str, place: Mapping[str, int]) -> NetB
     return NetBoxChange("device", "create", "", diff.key, body, after=after)
 
 
-def _diff_serial(diff: DeviceDiff) -> DiffResult:
+def _diff_serial(diff: DeviceDiff) -> list[NetBoxChange]:
     device = diff.current.device
     if device is None or device.serial or not diff.node.serial:
-        return DiffResult([], [])
-    body = {"serial": diff.node.serial}
-    after = {"serial": diff.node.serial}
-    return DiffResult([diff.change("device", "update", "", body, device.id, {"serial": ""}, after)], [])
+        return []
+    serial = {"serial": diff.node.serial}
+    return [diff.change("device", "update", "", serial, device.id, {"serial": ""}, serial)]
 
 
 def has_new_findings(diff: DeviceDiff) -> bool:
@@ -59,7 +57,7 @@ def has_new_findings(diff: DeviceDiff) -> bool:
     )
 
 
-def _diff_findings(diff: DeviceDiff) -> DiffResult:
+def _diff_findings(diff: DeviceDiff) -> list[NetBoxChange]:
     """A journal entry where the set of findings is another, then the two fields. In this order: an interrupted run is
     seen by the field, and the journal states how far it came."""
     changes = []
@@ -98,13 +96,14 @@ def _diff_findings(diff: DeviceDiff) -> DiffResult:
                 needs=needs,
             )
         )
-    return DiffResult(changes, [])
+    return changes
 
 
-def diff_shared(nodes: Sequence[DesiredNode], shared: SharedState, wanted: Iterable[NetBoxChange]) -> DiffResult:
+def diff_shared(
+    nodes: Sequence[DesiredNode], shared: SharedState, wanted: Iterable[NetBoxChange]
+) -> list[NetBoxChange]:
     """The tag, fields, makers and types that are missing, of those that the devices' changes need."""
     changes = [] if shared.tags else [_tag()]
-    notes: list[PlanNote] = []
     needed = {ref for change in wanted for ref in _refs(change.body)}
     for name in FIELDS:
         custom_field = next((field for field in shared.custom_fields if field.name == name), None)
@@ -132,7 +131,7 @@ def diff_shared(nodes: Sequence[DesiredNode], shared: SharedState, wanted: Itera
         changes.append(
             NetBoxChange("manufacturer", "create", "", name, {"name": name, "slug": word, "tags": [{"slug": TAG}]})
         )
-    return DiffResult(changes, notes)
+    return changes
 
 
 def _maker(shared: SharedState, name: str) -> int | ObjectRef:

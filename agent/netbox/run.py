@@ -102,7 +102,7 @@ def plan(client: Client, reported: Sequence[ReportedNode], options: ApplyOptions
         changes += result.changes
         notes += result.notes
     if changes:
-        changes = diff_devices.diff_shared(nodes, shared, changes).changes + changes
+        changes = diff_devices.diff_shared(nodes, shared, changes) + changes
     ids = {ObjectRef("module bay", diff.key, bay.name): bay.id for diff in diffs for bay in bays_by_name(diff).values()}
     return SyncPlan(matches, changes, notes, ids)
 

@@ -21,6 +21,7 @@ from probes.probe import Outcome
 
 FINDINGS = "findings"
 NEW_OR_GONE = ("new", "gone")
+MINOR_GROUPS = ("counters", "evidence")  # of changes: a counter that grows is no change of the machine
 AddHistory = Callable[[Report, bool], Report]  # a report, whether all of it was read: adds what earlier runs left of it
 
 

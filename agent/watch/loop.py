@@ -18,15 +18,12 @@ from typing import Protocol
 from agent.model.profile import BadProfile
 from agent.model.report import Report
 from agent.watch.debounce import REQUESTED, START, Batch, Debouncer, is_relevant
-from agent.watch.evaluate import Evaluation, Evaluator, SignalGuard
+from agent.watch.evaluate import MINOR_GROUPS, Evaluation, Evaluator, SignalGuard
 from probes.host.interface import ReadError
 from probes.kernel.events import KernelEvent, Listener
 
 HANGUP = select.POLLHUP | select.POLLNVAL
 STDOUT = 1
-
-MINOR_GROUPS = ("counters", "evidence")  # groups of changes for which no one needs to look again soon
-
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 SCAN_SIGNAL = signal.SIGUSR1

@@ -8,6 +8,7 @@ import msgspec
 
 from agent.diff.ledger import Change
 from agent.diff.page import MARKS, sentence
+from agent.history.window import time_of
 from agent.model.finding import Summary
 from agent.outputs.text.lines import clean
 from agent.watch.debounce import REQUESTED, START, Batch, EventReason
@@ -51,7 +52,7 @@ def format_ndjson(batch: Batch, evaluation: Evaluation) -> bytes:
     """One object, one line."""
     report = evaluation.report
     record = WatchRecord(
-        time=report.observed_at or report.generated_at,
+        time=time_of(report),
         why=[WatchReason(times=reason.times, **reason.event._asdict()) for reason in batch.reasons],
         more_reasons=batch.more,
         full=batch.full,
@@ -71,7 +72,7 @@ def format_text(batch: Batch, evaluation: Evaluation) -> list[str]:
     report = evaluation.report
     if not evaluation.changes and not any(reason.event.kind in ALWAYS_REPORTED for reason in batch.reasons):
         return []
-    time = report.observed_at or report.generated_at
+    time = time_of(report)
     verdict = report.summary.verdict
     verdict_change = (
         f"{evaluation.verdict_before} -> {verdict}" if evaluation.verdict_before not in (None, verdict) else verdict

@@ -13,6 +13,7 @@ from agent.diagnose import utc_now
 from agent.diff import diff
 from agent.diff.ledger import Change
 from agent.diff.page import MARKS, STYLES, sentence
+from agent.history.window import time_of
 from agent.model.report import Report
 from agent.outputs.text.findings import render_overview
 from agent.outputs.text.header import render_title
@@ -20,14 +21,13 @@ from agent.outputs.text.lines import Line, Span, line_length, make_heading, make
 from agent.outputs.text.tree import render_tree
 from agent.outputs.verdict import describe_verdict, verdict_title
 from agent.watch.debounce import Batch
-from agent.watch.evaluate import FINDINGS, NEW_OR_GONE, Evaluation
+from agent.watch.evaluate import FINDINGS, MINOR_GROUPS, NEW_OR_GONE, Evaluation
 from agent.watch.output import format_reasons
 from agent.watch.terminal import Terminal
 from probes.kernel.events import KernelEvent
 
 EVENT_LIMIT = 200
 FINDINGS_OF_ONE = 5  # of one evaluation, among the events
-MINOR_GROUPS = ("counters", "evidence")  # left out: a counter that grows is no change of the machine
 FIXED_ROWS = 4  # title, verdict, one empty line, keys
 PANE_PART = 5  # each lower pane has at most one fifth of the rows
 STATUS_CHARACTERS = 50
@@ -199,7 +199,7 @@ def _content(line: Line) -> str:
 
 def _clock(report: Report) -> str:
     """The time of day of a report: `08:00:00`."""
-    return (report.observed_at or report.generated_at)[11:19]
+    return time_of(report)[11:19]
 
 
 DRAW_SECONDS = 0.25  # between two drawings that events cause

@@ -7,6 +7,7 @@ each node one parent; every block has at least as many nodes as the first of the
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from agent.fleet.cluster.fabric_view import View
@@ -58,9 +59,7 @@ def make_node_names(hosts: Iterable[str]) -> dict[str, str | None]:
     """
     listed = list(hosts)
     short: dict[str, str] = {host: host.rsplit("/", 1)[-1].split(".")[0] for host in listed}
-    count: dict[str, int] = {}
-    for name in short.values():
-        count[name] = count.get(name, 0) + 1
+    count = Counter(short.values())
     names: dict[str, str | None] = {}
     for host in listed:
         name = short[host] if count[short[host]] == 1 else host.rsplit("/", 1)[-1]

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from agent.fleet.engines.engine import EngineRefused, one_line
+from agent.fleet.engines.engine import EngineRefused, one_line, raise_refused
 from agent.fleet.engines.query import Relation, Row
-from agent.fleet.engines.translated import AnswerSize, Translated, arrow_rows, raise_refused
+from agent.fleet.engines.translated import AnswerSize, Translated, arrow_rows
 from agent.fleet.store import hide_secrets
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import schema
 from agent.fleet.engines.clickhouse import TYPES, connect_client
-from agent.fleet.engines.engine import ABOUT, EngineRefused, views
+from agent.fleet.engines.engine import ABOUT, EngineRefused, raise_refused, views
 from agent.fleet.engines.query import identifiers, quote
-from agent.fleet.engines.translated import raise_refused, translate
+from agent.fleet.engines.translated import translate
 from agent.fleet.store import hide_secrets
 from agent.fleet.table import Column
 

@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -17,7 +18,7 @@ import duckdb
 
 from agent.fleet.dataset import Dataset
 from agent.fleet.engines import schema
-from agent.fleet.engines.engine import Engine, EngineRefused, dataset_at, one_line, views
+from agent.fleet.engines.engine import Engine, EngineRefused, dataset_at, raise_refused, views
 from agent.fleet.engines.query import Pending, Query, Relation, Row, make_distinct, not_one_select, with_ctes
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
 
@@ -76,11 +77,8 @@ class Embedded(Engine):
     def batches(self, query: Query) -> Any:
         """See Tables."""
         bound = self._bound(query)
-        try:
-            relation: Any = self._database.sql(bound.sql, params=bound.parameters)
-            return (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(_BATCH)
-        except duckdb.Error as error:
-            raise EngineRefused(one_line(Embedded.name, error)) from error
+        with _refuse():
+            return _read_arrow(self._database, bound)
 
     def query(self, sql: str) -> tuple[list[str], Iterator[list[Row]]]:
         """See Engine. Nothing but the dataset can be read."""
@@ -90,7 +88,7 @@ class Embedded(Engine):
             self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS {select}')
         self._database.execute("SET TimeZone = 'UTC'")
         self._shut()
-        return select_rows(self._database, self._work, sql, Embedded.name)
+        return select_rows(self._database, self._work, sql)
 
     def close(self) -> None:
         """Close the database, which was never on disk."""
@@ -104,36 +102,30 @@ class Embedded(Engine):
         parameters = dict(query.parameters)
         relations = []
         for relation in query.relations:
-            columns = zip(*relation.rows, strict=True) if relation.rows else ([] for _ in relation.columns)
-            parameters.update((_parameter(relation, at), list(values)) for at, values in enumerate(columns))
+            parameters.update(relation.lists)
             relations.append((relation.name, _relation(relation)))
         return _Bound(with_ctes([*relations, *query.ctes("main.")], query.sql), parameters or None)
 
     def _run_query(self, bound: _Bound, fetch: _Fetch | None = None) -> list[Row]:
-        fetch = fetch or _fetch_rows
-        try:
-            return self._work.done(self._database, lambda: fetch(self._database, bound))
-        except duckdb.IOException as error:  # a file is gone: an ingest has committed since
-            if not self._has_moved():
-                raise EngineRefused(one_line(Embedded.name, error)) from error
-        except duckdb.Error as error:
-            raise EngineRefused(one_line(Embedded.name, error)) from error
-        try:
-            return self._work.done(self._database, lambda: fetch(self._database, bound))
-        except duckdb.Error as error:
-            raise EngineRefused(one_line(Embedded.name, error)) from error
+        work = partial(fetch or _fetch_rows, self._database, bound)
+        with _refuse():
+            try:
+                return self._work.done(self._database, work)
+            except duckdb.IOException:  # a file is gone: an ingest has committed since
+                if not self._has_moved():
+                    raise
+            return self._work.done(self._database, work)
 
     def _view(self, name: str) -> None:
         if name in self._views:
             return
-        try:
-            self._make(name)
-        except duckdb.IOException as error:
-            if not self._has_moved():
-                raise EngineRefused(one_line(Embedded.name, error)) from error
-            self._make(name)
-        except duckdb.Error as error:
-            raise EngineRefused(one_line(Embedded.name, error)) from error
+        with _refuse():
+            try:
+                self._make(name)
+            except duckdb.IOException:
+                if not self._has_moved():
+                    raise
+                self._make(name)
         self._views.add(name)
 
     def _has_moved(self) -> bool:
@@ -194,16 +186,14 @@ class Embedded(Engine):
         self._database.execute("SET lock_configuration = true")
 
 
-def _parameter(relation: Relation, column: int) -> str:
-    return f"{relation.name}_{column}"
+def _refuse() -> AbstractContextManager[None]:
+    return raise_refused(Embedded.name, (duckdb.Error,))
 
 
 def _relation(relation: Relation) -> str:
     """A SELECT of its rows, which are bound as a list for each column."""
-    columns = (
-        f'unnest(${_parameter(relation, at)}::{TYPES[kind]}[]) AS "{name}"'
-        for at, (name, kind) in enumerate(relation.columns.items())
-    )
+    names = zip(relation.lists, relation.columns.items(), strict=True)
+    columns = (f'unnest(${parameter}::{TYPES[kind]}[]) AS "{name}"' for parameter, (name, kind) in names)
     return f"SELECT {', '.join(columns)}"
 
 
@@ -212,12 +202,16 @@ def _fetch_rows(connection: duckdb.DuckDBPyConnection, bound: _Bound) -> list[Ro
     return rows
 
 
+def _read_arrow(connection: duckdb.DuckDBPyConnection, bound: _Bound) -> Any:
+    relation: Any = connection.sql(bound.sql, params=bound.parameters)
+    return (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(_BATCH)
+
+
 def _fetch_shared(connection: duckdb.DuckDBPyConnection, bound: _Bound) -> list[Row]:
     """Each different text of a column is one object."""
-    relation: Any = connection.sql(bound.sql, params=bound.parameters)
     known: defaultdict[int, dict[str, str]] = defaultdict(dict)
     rows: list[Row] = []
-    for batch in (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(_BATCH):
+    for batch in _read_arrow(connection, bound):
         rows += zip(*(_values(column, known[at]) for at, column in enumerate(batch.columns)), strict=True)
     return rows
 
@@ -278,12 +272,13 @@ _PIECE = 8192  # rows
 _WITH_ZONE = "TIMESTAMP WITH TIME ZONE"
 
 
-def select_rows(
-    database: duckdb.DuckDBPyConnection, work: AtWork, sql: str, name: str
-) -> tuple[list[str], Iterator[list[Row]]]:
+def select_rows(database: duckdb.DuckDBPyConnection, work: AtWork, sql: str) -> tuple[list[str], Iterator[list[Row]]]:
     """Names of its columns, and its rows in pieces. Raises EngineRefused, also from the pieces."""
     try:
         sql.encode()
+    except UnicodeEncodeError as error:
+        raise EngineRefused("the query is not UTF-8") from error
+    with _refuse():
         statements = database.extract_statements(sql)
         kinds = [statement.type.name for statement in statements]
         if kinds != ["SELECT"]:
@@ -293,24 +288,17 @@ def select_rows(
             _WITH_ZONE in str(kind) for kind in relation.types
         ):  # fetched without Arrow, they need a further library
             reader = work.done(database, lambda: relation.to_arrow_reader(_PIECE))
-            return make_distinct(relation.columns), _pieces(work, database, name, lambda: _of_batch(reader))
+            return make_distinct(relation.columns), _pieces(work, database, lambda: _of_batch(reader))
         cursor = work.done(database, lambda: database.execute(statements[0]))
         names = make_distinct([column[0] for column in cursor.description or []])
-        return names, _pieces(work, database, name, lambda: cursor.fetchmany(_PIECE))
-    except UnicodeEncodeError as error:
-        raise EngineRefused("the query is not UTF-8") from error
-    except duckdb.Error as error:
-        raise EngineRefused(one_line(name, error)) from error
+        return names, _pieces(work, database, lambda: cursor.fetchmany(_PIECE))
 
 
-def _pieces(
-    work: AtWork, database: duckdb.DuckDBPyConnection, name: str, more: Callable[[], list[Row]]
-) -> Iterator[list[Row]]:
-    try:
+def _pieces(work: AtWork, database: duckdb.DuckDBPyConnection, more: Callable[[], list[Row]]) -> Iterator[list[Row]]:
+    # the last two: a time that Python has none for
+    with raise_refused(Embedded.name, (duckdb.Error, ValueError, OverflowError)):
         while rows := work.done(database, more):
             yield rows
-    except (duckdb.Error, ValueError, OverflowError) as error:  # the last two: a time that Python has none for
-        raise EngineRefused(one_line(name, error)) from error
 
 
 def _of_batch(reader: Any) -> list[Row]:

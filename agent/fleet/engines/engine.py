@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -47,6 +48,17 @@ def one_line(name: str, error: BaseException) -> str:
     """An engine's error for people: its name and the beginning of what it states, on one line, without the SQL."""
     message = " ".join(str(error).partition("\nLINE ")[0].split()) or type(error).__name__
     return f"{name}: {message[:300]}{'...' if len(message) > 300 else ''}"
+
+
+@contextmanager
+def raise_refused(name: str, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
+    """What an engine raises of these kinds becomes EngineRefused, one line that begins with its name."""
+    try:
+        yield
+    except EngineRefused:
+        raise
+    except kinds as error:  # each engine, and each library below it, has errors of its own
+        raise EngineRefused(one_line(name, error)) from error
 
 
 def dataset_at(url: str) -> Dataset:

@@ -12,17 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent.fleet.engines import schema
-from agent.fleet.engines.engine import ABOUT, Engine, EngineRefused, one_line, views
+from agent.fleet.engines.engine import ABOUT, Engine, EngineRefused, one_line, raise_refused, views
 from agent.fleet.engines.query import Relation, Row, identifiers, quote, table_query
-from agent.fleet.engines.translated import ANSWER_SECONDS, AnswerSize, Translated, raise_refused
+from agent.fleet.engines.translated import ANSWER_SECONDS, AnswerSize, Translated
 from agent.fleet.store import hide_secrets
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME, Column
 from agent.fleet.tables import FORMAT
 
 _COLLATION = ' COLLATE "C"'
-TYPES = {TEXT: 'text COLLATE "C"', INT: "bigint", FLOAT: "double precision", BOOL: "boolean", TIME: "timestamptz"}
+_LISTS = {TEXT: "text", INT: "bigint", FLOAT: "double precision", BOOL: "boolean", TIME: "timestamptz"}
+TYPES = {**_LISTS, TEXT: f"text{_COLLATION}"}  # collation C: text compares by its bytes, as in every other engine
+_CATALOG_TYPES = {**_LISTS, TIME: "timestamp with time zone"}
 _PIECE_ROWS = 1000
-_LISTS = {**TYPES, TEXT: "text"}
 _PARAMETER = re.compile(r"%\((\w+)\)s")  # as sqlglot writes one
 
 
@@ -98,14 +99,6 @@ def _without_zone() -> Any:
 
 
 SCHEMA = "fabricscope"
-# collation C: text compares by its bytes, as in every other engine
-_CATALOG_TYPES = {
-    TEXT: "text",
-    INT: "bigint",
-    FLOAT: "double precision",
-    BOOL: "boolean",
-    TIME: "timestamp with time zone",
-}
 _REGISTRY = "loaded_table"  # what earlier loads created
 _LOCK = "fabricscope fleet load"
 _LOCK_SECONDS = 60

@@ -32,6 +32,12 @@ class Relation(NamedTuple):
     columns: Mapping[str, str]
     rows: Sequence[Row]
 
+    @property
+    def lists(self) -> dict[str, list[Any]]:
+        """Its rows as one parameter for each column: "wanted_0"."""
+        columns = zip(*self.rows, strict=True) if self.rows else ([] for _ in self.columns)
+        return {f"{self.name}_{at}": list(values) for at, values in enumerate(columns)}
+
 
 class Query(NamedTuple):
     """One SELECT, its parameters, and the tables that are bound to it.

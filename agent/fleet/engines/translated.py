@@ -16,26 +16,15 @@ import sqlglot
 from sqlglot import exp
 
 from agent.fleet.engines import schema
-from agent.fleet.engines.engine import Engine, EngineRefused, one_line
+from agent.fleet.engines.engine import Engine, EngineRefused, raise_refused
 from agent.fleet.engines.query import Query, Relation, Row, make_distinct, not_one_select, with_ctes
-from agent.fleet.table import BOOL, FLOAT, INT, TEXT, TIME
+from agent.fleet.table import TIME
 from probes.time_limit import TimeIsUp, TimeLimit
 
 _PIECE = 8192  # rows
 _NARROW = "ask about fewer nodes, or less of each"
 # Of one answer of a server: what is more is no answer that a command can use, and takes the memory of this machine
 MOST_ROWS, MOST_BYTES, ANSWER_SECONDS = 10_000_000, 4 << 30, 600.0
-
-
-@contextmanager
-def raise_refused(name: str) -> Iterator[None]:
-    """Whatever an engine raises becomes EngineRefused, one line that begins with its name."""
-    try:
-        yield
-    except EngineRefused:
-        raise
-    except Exception as error:  # each engine, and each library below it, has errors of its own
-        raise EngineRefused(one_line(name, error)) from error
 
 
 @contextmanager
@@ -78,8 +67,7 @@ class Translated(Engine):
             parameters = dict(query.parameters)
             ctes = []
             for relation in query.relations:
-                columns = zip(*relation.rows, strict=True) if relation.rows else ([] for _ in relation.columns)
-                parameters.update((f"{relation.name}_{at}", list(values)) for at, values in enumerate(columns))
+                parameters.update(relation.lists)
                 ctes.append((relation.name, self.relation(relation)))
             ctes += [(name, translate(select, self.dialect)) for name, select in query.ctes()]
             statement = with_ctes(ctes, translate(query.sql, self.dialect))
@@ -90,10 +78,12 @@ class Translated(Engine):
         """See Tables: of a whole table, all at once."""
         import pyarrow as pa
 
-        arrow = {TEXT: pa.string(), INT: pa.int64(), FLOAT: pa.float64(), BOOL: pa.bool_(), TIME: pa.timestamp("us")}
+        from agent.fleet.columns import TYPES
+
+        types = {**TYPES, TIME: pa.timestamp("us")}
         (table,) = query.tables
         rows = self.rows(query)
-        arrow_schema = pa.schema([(column.name, arrow[column.type]) for column in schema.columns(table)])
+        arrow_schema = pa.schema([(column.name, types[column.type]) for column in schema.columns(table)])
         columns = zip(*rows, strict=True) if rows else ([] for _ in arrow_schema)
         arrays = [pa.array(list(values), field.type) for values, field in zip(columns, arrow_schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=arrow_schema).to_reader(max_chunksize=65_536)

@@ -12,7 +12,7 @@ from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import query
 from agent.fleet.episodes import Episode, episodes, is_at_least
 from agent.fleet.episodes.silences import NONE, Silences
-from agent.fleet.questions.options import Options, find_reference_time, format_stamp, subtract_time
+from agent.fleet.questions.options import Options, find_stale_cut, format_stamp, subtract_time
 from agent.model.finding import SEVERITIES
 
 KINDS = ("new", "back", "worse", "flapping", "silent", "gone", "reporting")
@@ -243,5 +243,5 @@ def _list_silent(tables: Tables, options: Options) -> list[tuple[str, datetime]]
     if not arrivals:
         return []
     newest = max(received for _, received in arrivals)
-    cut = subtract_time(find_reference_time(newest, options), timedelta(seconds=options.stale_after_seconds))
+    cut = find_stale_cut(newest, options)
     return sorted((node, received) for node, received in arrivals if received < cut)

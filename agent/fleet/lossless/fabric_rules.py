@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from agent.fleet.lossless.fault import HopContext, HopFault, config_source, counter_source
-from agent.fleet.lossless.hop import CableEnd
+from agent.fleet.lossless.fault import HopContext, HopFault, HopSide, counter_source
 from probes.switches.facts import EcnProfile, SwitchFacts
 
 AGREE, SHARE = 3, 0.75  # of peers: three, and three of four
@@ -26,62 +25,52 @@ def find_fabric_faults(contexts: Sequence[HopContext]) -> Iterator[HopFault]:
 
 def _judge_paths(contexts: Sequence[HopContext]) -> Iterator[HopFault]:
     """Switches whose lossless ports have the DSCP in a priority that most of the fabric's ports do not."""
-    places = [
-        (traffic.priority, end, context)
-        for context in contexts
-        for end, traffic in zip(context.hop.ends, context.traffic, strict=True)
-        if end.facts is not None and traffic.lossless and not context.by_design
-    ]
-    counts = Counter(priority for priority, _, _ in places)
-    if len(counts) < 2:
+    sides = [side for side in _list_lossless(contexts) if not side.context.by_design]
+    if len({side.traffic.priority for side in sides}) < 2:
         return
     usual = contexts[0].usual
-    for priority, end, context in places:
-        at_a, at_b = context.traffic
-        if priority == usual or (at_a.lossless and at_b.lossless and at_a.priority != at_b.priority):
+    for side in sides:
+        priority, far, dscp = side.traffic.priority, side.at_far, side.context.dscp
+        if priority == usual or (far.lossless and far.priority != priority):
             continue
-        yield context.fault(
-            "sw-path-class-changes",
-            end,
-            f"DSCP {context.dscp} has priority {priority} here and {usual} on most ports of the fabric",
-            ((f"priority of DSCP {context.dscp}", str(priority), config_source(end)),),
-            cause=f"priority {priority}",
-        )
+        text = f"DSCP {dscp} has priority {priority} here and {usual} on most ports of the fabric"
+        evidence = (f"priority of DSCP {dscp}", str(priority))
+        yield side.fault("sw-path-class-changes", text, evidence, cause=f"priority {priority}")
+
+
+def _list_lossless(contexts: Sequence[HopContext]) -> Iterator[HopSide]:
+    return (side for context in contexts for side in context.switch_sides() if side.traffic.lossless)
 
 
 def _judge_ecn(contexts: Sequence[HopContext]) -> Iterator[HopFault]:
     """Ports of one speed and kind of link, where nearly all of them agree."""
-    groups: defaultdict[tuple[float | None, bool], list[tuple[int, HopFault]]] = defaultdict(list)
-    for context in contexts:
-        for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
-            if end.facts is None or not traffic.lossless or traffic.queue is None:
-                continue
-            profile = (end.facts.ecn or {}).get(traffic.queue)
-            if profile is None or not profile.marks or not profile.min_bytes:
-                continue
-            fault = context.fault(
-                "sw-ecn-uneven",
-                end,
-                "",
-                (("ECN from", f"{profile.min_bytes:,} bytes", config_source(end)),),
-                cause=f"min {profile.min_bytes}",
-            )
-            groups[end.speed, context.hop.is_trunk].append((profile.min_bytes, fault))
+    groups: defaultdict[tuple[float | None, bool], list[tuple[int, HopSide]]] = defaultdict(list)
+    for side, profile, _ in _list_marking(contexts):
+        if profile.min_bytes:
+            groups[side.end.speed, side.context.hop.is_trunk].append((profile.min_bytes, side))
     for rows in groups.values():
-        counts = Counter(low for low, _ in rows)
-        usual, count = counts.most_common(1)[0]
+        usual, count = Counter(low for low, _ in rows).most_common(1)[0]
         if count < AGREE or count < SHARE * len(rows):
             continue
-        for low, fault in rows:
+        for low, side in rows:
             if low > FACTOR * usual or low * FACTOR < usual:
-                yield fault._replace(summary=f"ECN marks from {low:,} bytes on; {usual:,} on {count:,} of its peers")
+                text = f"ECN marks from {low:,} bytes on; {usual:,} on {count:,} of its peers"
+                yield side.fault("sw-ecn-uneven", text, ("ECN from", f"{low:,} bytes"), cause=f"min {low}")
+
+
+def _list_marking(contexts: Sequence[HopContext]) -> Iterator[tuple[HopSide, EcnProfile, int]]:
+    """Ports with ECN on their lossless queue, and the queue."""
+    for side in _list_lossless(contexts):
+        queue = side.traffic.queue
+        profile = (side.port.ecn or {}).get(queue) if queue is not None else None
+        if queue is not None and profile is not None and profile.marks:
+            yield side, profile, queue
 
 
 class _Marking(NamedTuple):
     """A port with ECN on its lossless queue, and by how much its counters grew. None: not known."""
 
-    end: CableEnd
-    context: HopContext
+    side: HopSide
     profile: EcnProfile
     queue: int
     pauses: int
@@ -92,95 +81,79 @@ class _Marking(NamedTuple):
 def _judge_marks(contexts: Sequence[HopContext]) -> Iterator[HopFault]:
     """Switches that paused and marked nothing. Marks count only where a switch of the same model has counted some."""
     by_switch: defaultdict[str, list[_Marking]] = defaultdict(list)
-    for marking in _list_markings(contexts):
-        by_switch[marking.end.node].append(marking)
-    working = {_model(row.end.switch) for rows in by_switch.values() for row in rows if row.counts}
-    for rows in by_switch.values():
-        pauses = sum(row.pauses for row in rows)
-        if pauses < LEAST_PAUSES or any(row.marks != 0 for row in rows) or _model(rows[0].end.switch) not in working:
-            continue
+    for side, profile, queue in _list_marking(contexts):
+        if not side.context.by_design:
+            name = f"ecn_marked_{queue}"
+            pauses = side.end.delta(f"pfc_tx_{side.traffic.priority}") or 0
+            counts = side.port.counters.get(name, 0) > 0
+            marking = _Marking(side, profile, queue, pauses, side.end.delta(name), counts)
+            by_switch[side.end.node].append(marking)
+    working = {_model(row.side.end.switch) for rows in by_switch.values() for row in rows if row.counts}
+    for node, rows in by_switch.items():
         first = max(rows, key=lambda row: row.pauses)
-        low, source = first.profile.min_bytes, config_source(first.end)
-        yield HopFault(
+        pauses, low, end = sum(row.pauses for row in rows), first.profile.min_bytes, first.side.end
+        if (
+            pauses < LEAST_PAUSES
+            or any(row.marks != 0 for row in rows)
+            or _model(rows[0].side.end.switch) not in working
+        ):
+            continue
+        yield first.side.fault(
             "sw-ecn-order",
-            first.end,
-            first.context.hop,
-            f"{first.end.node} sent {pauses:,} pauses between the two collections and marked no packet",
-            (
-                ("pauses sent", f"{pauses:,}", counter_source(first.end, "show pfc counters")),
-                ("packets marked", "0", counter_source(first.end, "show queue wredcounters")),
-                (f"ECN of queue {first.queue}, from", "unknown" if low is None else f"{low:,} bytes", source),
-            ),
+            f"{node} sent {pauses:,} pauses between the two collections and marked no packet",
+            ("pauses sent", f"{pauses:,}", counter_source(end, _COMMAND)),
+            ("packets marked", "0", counter_source(end, "show queue wredcounters")),
+            (f"ECN of queue {first.queue}, from", "unknown" if low is None else f"{low:,} bytes"),
             cause="pauses and no marks",
             values={"queue": str(first.queue)},
         )
-
-
-def _list_markings(contexts: Sequence[HopContext]) -> Iterator[_Marking]:
-    for context in contexts:
-        for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
-            if end.facts is None or not traffic.lossless or traffic.queue is None or context.by_design:
-                continue
-            profile = (end.facts.ecn or {}).get(traffic.queue)
-            if profile is None or not profile.marks:
-                continue
-            name = f"ecn_marked_{traffic.queue}"
-            pauses = end.delta(f"pfc_tx_{traffic.priority}") or 0
-            counts = end.facts.counters.get(name, 0) > 0
-            yield _Marking(end, context, profile, traffic.queue, pauses, end.delta(name), counts)
 
 
 def _model(switch: SwitchFacts | None) -> tuple[str | None, str | None]:
     return (switch.nos, switch.model) if switch is not None else (None, None)
 
 
+_Edges = defaultdict[str, dict[str, tuple[int, HopSide]]]  # pauses of a node to another, and the switch's end of it
+
+
 def _find_pause_faults(contexts: Sequence[HopContext]) -> Iterator[HopFault]:
     """An edge A -> B: A sends pauses to B, so B waits for A."""
-    edges: defaultdict[str, dict[str, tuple[int, HopContext, CableEnd]]] = defaultdict(dict)
-    for context in contexts:
-        for end, traffic, far, at_far in context.sides():
-            priority = traffic.priority if traffic.priority is not None else at_far.priority
-            if priority is None or end.facts is None:
-                continue
-            sent, received = end.delta(f"pfc_tx_{priority}"), end.delta(f"pfc_rx_{priority}")
-            if sent is not None and sent >= LEAST_PAUSES and far.switch is not None:
-                edges[end.node][far.node] = (sent, context, end)
-            by_host = far.switch is None and bool(far.node) and (sent or 0) < LEAST_PAUSES
-            if by_host and received is not None and received >= LEAST_PAUSES:
-                edges[far.node][end.node] = (received, context, end)
+    edges: _Edges = defaultdict(dict)
+    for side in (side for context in contexts for side in context.switch_sides()):
+        end, far = side.end, side.far
+        priority = side.traffic.priority if side.traffic.priority is not None else side.at_far.priority
+        if priority is None:
+            continue
+        sent, received = end.delta(f"pfc_tx_{priority}"), end.delta(f"pfc_rx_{priority}")
+        if sent is not None and sent >= LEAST_PAUSES and far.switch is not None:
+            edges[end.node][far.node] = sent, side
+        by_host = far.switch is None and bool(far.node) and (sent or 0) < LEAST_PAUSES
+        if by_host and received is not None and received >= LEAST_PAUSES:
+            edges[far.node][end.node] = received, side
     yield from _find_sources(edges)
     yield from _find_cycles(edges)
 
 
-def _find_sources(edges: dict[str, dict[str, tuple[int, HopContext, CableEnd]]]) -> Iterator[HopFault]:
+def _find_sources(edges: _Edges) -> Iterator[HopFault]:
     """Hosts that pause their switch while it does not pause them: they do not take what the link brings."""
     for node, targets in edges.items():
-        for count, context, end in targets.values():
-            far = context.hop.a if end is context.hop.b else context.hop.b
+        for count, side in targets.values():
+            here, far = side.end.node, side.far
             if far.node != node or far.switch is not None:
                 continue
-            spread = "" if end.node not in edges else f"; {end.node} pauses {', '.join(sorted(edges[end.node]))} for it"
-            yield context.fault(
-                "sw-storm-source",
-                end,
-                f"{far.label} sent {count:,} pauses between the two collections{spread}",
-                ((f"pauses received from {far.label}", f"{count:,}", counter_source(end, _COMMAND)),),
-                severity=None if spread else "warning",
-            )
+            spread = f"; {here} pauses {', '.join(sorted(edges[here]))} for it" if here in edges else ""
+            evidence = (f"pauses received from {far.label}", f"{count:,}", counter_source(side.end, _COMMAND))
+            text = f"{far.label} sent {count:,} pauses between the two collections{spread}"
+            yield side.fault("sw-storm-source", text, evidence, severity=None if spread else "warning")
 
 
-def _find_cycles(edges: dict[str, dict[str, tuple[int, HopContext, CableEnd]]]) -> Iterator[HopFault]:
+def _find_cycles(edges: _Edges) -> Iterator[HopFault]:
     """Of switches, and longer than one link both ways: two that pause each other over one cable are no cycle."""
     switches = {node: [far for far in targets if far in edges] for node, targets in edges.items()}
     for cycle in _list_cycles(switches):
-        count, context, end = edges[cycle[0]][cycle[1]]
-        names = " > ".join([*cycle, cycle[0]])
-        yield context.fault(
-            "sw-pause-loop",
-            end,
-            f"switches pause each other in a cycle: {names}",
-            (("pauses sent", f"{count:,}", counter_source(end, _COMMAND)),),
-        )
+        count, side = edges[cycle[0]][cycle[1]]
+        text = f"switches pause each other in a cycle: {' > '.join([*cycle, cycle[0]])}"
+        yield side.fault("sw-pause-loop", text, ("pauses sent", f"{count:,}", counter_source(side.end, _COMMAND)))
 
 
 def _list_cycles(graph: dict[str, list[str]]) -> Iterator[list[str]]:

@@ -19,8 +19,9 @@ import msgspec
 from agent.fleet.lossless.hop import CableEnd, Hop
 from agent.fleet.lossless.traffic import TrafficClass, classify
 from agent.model.finding import Evidence, FarEnd, Finding, Location, Step, worst_first
-from agent.model.labels import natural
+from agent.model.labels import name_first, natural
 from agent.toml_file import read_toml
+from probes.switches.facts import PortFacts
 
 HOST, OTHER, ALSO = "host", "other", "also"
 _FILE = os.path.join(os.path.dirname(__file__), "rules.toml")
@@ -75,6 +76,11 @@ class HopFault(NamedTuple):
     detail: str = ""
     absorbs: tuple[str, ...] = ()  # "RULE SUBJECT" of faults that this one explains
 
+    @property
+    def far(self) -> CableEnd:
+        """The other end of its hop."""
+        return self.hop.b if self.end is self.hop.a else self.hop.a
+
 
 @dataclass
 class HopContext:
@@ -97,22 +103,46 @@ class HopContext:
         """Of end a, of end b."""
         return classify(self.hop.a, self.dscp, self.tagged), classify(self.hop.b, self.dscp, self.tagged)
 
-    def fault(
-        self, rule: str, end: CableEnd, summary: str, evidence: tuple[tuple[str, str, str], ...], **more: Any
-    ) -> HopFault:
-        """A fault of one of its ends. `more`: other fields of a HopFault."""
-        return HopFault(rule, end, self.hop, summary, evidence, **more)
-
     @property
     def by_design(self) -> str:
         """lossy or trimmed where a switch of the hop is set up without PFC."""
         designs = [traffic.by_design for traffic in self.traffic]
         return "trimmed" if "trimmed" in designs else "lossy" if "lossy" in designs else ""
 
-    def sides(self) -> tuple[tuple[CableEnd, TrafficClass, CableEnd, TrafficClass], ...]:
-        """Each end with its traffic, and the other."""
+    def sides(self) -> tuple[HopSide, HopSide]:
+        """Of end a, of end b."""
         (a, b), (at_a, at_b) = self.hop.ends, self.traffic
-        return (a, at_a, b, at_b), (b, at_b, a, at_a)
+        return HopSide(self, a, at_a, b, at_b), HopSide(self, b, at_b, a, at_a)
+
+    def switch_sides(self) -> list[HopSide]:
+        """Those that are a port of a switch whose outputs were read."""
+        return [side for side in self.sides() if side.end.facts is not None]
+
+
+class HopSide(NamedTuple):
+    """What rules judge: one end of a hop with its traffic, and the far end."""
+
+    context: HopContext
+    end: CableEnd
+    traffic: TrafficClass
+    far: CableEnd
+    at_far: TrafficClass
+
+    @property
+    def port(self) -> PortFacts:
+        """Of a side of `switch_sides`."""
+        assert self.end.facts is not None
+        return self.end.facts
+
+    def fault(self, rule: str, summary: str, *evidence: tuple[str, ...], **more: Any) -> HopFault:
+        """A fault of this end. `evidence`: what, value, source; without a source its configuration has it.
+
+        `more`: other fields of a HopFault.
+        """
+        rows = tuple(
+            (what, value, source[0] if source else config_source(self.end)) for what, value, *source in evidence
+        )
+        return HopFault(rule, self.end, self.context.hop, summary, rows, **more)
 
 
 def config_source(end: CableEnd) -> str:
@@ -152,14 +182,12 @@ def _make_finding(group: Sequence[HopFault], dscp: int) -> Finding:
     one = len(subjects) == 1
     kind = "host" if first.end.switch is None else "switch"
     subject = subjects[0] if one else f"{kind}:{first.end.node}"
-    named = ", ".join(ports) if len(ports) <= _NAMED else f"{', '.join(ports[:_NAMED])} and {len(ports) - _NAMED} more"
+    named = name_first(ports, _NAMED)
     label = first.end.label if one else f"{first.end.node}, {len(ports)} ports"
+    far = None
     if one and first.hop.b.node and first.end.node:
-        other = first.hop.b if first.end is first.hop.a else first.hop.a
-        far = FarEnd(system=other.node or None, port=other.port or None)
-    else:
-        far = None
-    steps = _make_steps(group, dscp, named)
+        far = FarEnd(system=first.far.node or None, port=first.far.port or None)
+    steps = _make_steps(group, dscp, ports)
     summary = f"{first.summary}{first.detail}" if one else f"{first.summary} (ports {named})"
     return Finding(
         rule=first.rule,
@@ -185,17 +213,16 @@ def _list_evidence(group: Sequence[HopFault]) -> list[tuple[str, str, str]]:
     return [*group[0].evidence, *others[:_NAMED]]
 
 
-def _make_steps(group: Sequence[HopFault], dscp: int, named: str) -> list[Step]:
+def _make_steps(group: Sequence[HopFault], dscp: int, ports: Sequence[str]) -> list[Step]:
     """Commands name one port, or a list where the family takes one; a step without commands names the switch too."""
     first = group[0]
     rule = switch_rules()[first.rule]
     family = first.end.switch.cli if first.end.switch is not None else HOST
     own = family is not None and family in rule.remedy
-    other = first.hop.b if first.end is first.hop.a else first.hop.a
-    ports = sorted({fault.end.port for fault in group}, key=natural)
+    named = name_first(ports, _NAMED)
     port = ",".join(ports) if own and family == LISTS else ports[0]
     place = port if own else first.end.label if len(ports) == 1 else f"{first.end.node} {named}"
-    values = {"dscp": str(dscp), "port": place, "far": other.label or "the far end", **first.values}
+    values = {"dscp": str(dscp), "port": place, "far": first.far.label or "the far end", **first.values}
     steps = []
     for text in choose_remedy(rule, family):
         do = _WORD.sub(lambda match: values.get(match[1], match[0]), text)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from agent.fleet.lossless.fault import HopContext, HopFault, config_source, counter_source
+from agent.fleet.lossless.fault import HopContext, HopFault, HopSide, config_source, counter_source
 from agent.fleet.lossless.hop import CableEnd
 from probes.switches.facts import SwitchFacts
 
@@ -64,27 +64,22 @@ def _find_need(end: CableEnd, metres: float) -> tuple[int, str] | None:
 
 def find_full_pools(context: HopContext) -> Iterator[HopFault]:
     """Lossless ports of a switch whose shared headroom is nearly full, or shared by more than it is set up for."""
-    for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
-        switch = end.switch
-        if switch is None or end.facts is None or not switch.headroom_pool_bytes or not traffic.lossless:
+    for side in context.switch_sides():
+        switch = side.end.switch
+        if switch is None or not switch.headroom_pool_bytes or not side.traffic.lossless:
             continue
         pool, peak, ratio = switch.headroom_pool_bytes, switch.headroom_pool_peak, switch.headroom_ratio
-        source = config_source(end)
+        shown: tuple[str, ...]
         if peak is not None and peak >= _FULL * pool:
             text = f"{peak:,} of {pool:,} bytes of the headroom pool were in use at once"
-            shown = ("most in use", f"{peak:,} bytes", counter_source(end, "show headroom-pool watermark"))
+            shown = ("most in use", f"{peak:,} bytes", counter_source(side.end, "show headroom-pool watermark"))
         elif ratio and (wanted := _sum_headroom(switch)) > ratio * pool * _SLACK:
             text = f"ports may use {wanted:,} bytes of a headroom pool of {pool:,}, more than {ratio} times of it"
-            shown = ("headroom of all ports", f"{wanted:,} bytes", source)
+            shown = ("headroom of all ports", f"{wanted:,} bytes")
         else:
             continue
-        yield context.fault(
-            "sw-headroom-pool-oversubscribed",
-            end,
-            text,
-            (shown, ("headroom pool", f"{pool:,} bytes", source)),
-            cause="headroom pool",
-        )
+        rule = "sw-headroom-pool-oversubscribed"
+        yield side.fault(rule, text, shown, ("headroom pool", f"{pool:,} bytes"), cause="headroom pool")
 
 
 def _sum_headroom(switch: SwitchFacts) -> int:
@@ -104,53 +99,43 @@ def find_short_headroom(context: HopContext) -> Iterator[HopFault]:
         real, source = context.hop.metres_module, "module of the host"
     if real is None:
         return
-    ends = [end for end in context.hop.ends if end.facts is not None and end.facts.cable_metres is not None]
-    short = [end for end in ends if end.facts and (end.facts.cable_metres or 0) * _SLACK < real]
+    metres = {"metres": f"{real:.0f}"}
+    known = [(side, side.port.cable_metres) for side in context.switch_sides() if side.port.cable_metres is not None]
+    short = [(side, assumed) for side, assumed in known if assumed * _SLACK < real]
     if short:
-        assumed = short[0].facts.cable_metres if short[0].facts else None
-        where = "both ends" if len(short) == 2 else "this end"
-        yield context.fault(
+        both, (side, assumed) = len(short) == 2, short[0]
+        yield side.fault(
             "sw-headroom-short",
-            short[0],
-            f"the cable has {real:g} m, headroom is for {assumed} m at {where}",
-            (
-                ("cable", f"{real:g} m", source),
-                *(
-                    (f"assumed by {end.label}", f"{end.facts.cable_metres} m", config_source(end))
-                    for end in short
-                    if end.facts
-                ),
-            ),
-            severity="error" if any(_has_group_drops(context, end) for end in short) else None,
-            cause=f"{assumed} of {real:g} m" if len(short) == 1 else "",
-            values={"metres": f"{real:.0f}", **({"also": short[1].label} if len(short) == 2 else {})},
+            f"the cable has {real:g} m, headroom is for {assumed} m at {'both ends' if both else 'this end'}",
+            ("cable", f"{real:g} m", source),
+            *((f"assumed by {one.end.label}", f"{length} m", config_source(one.end)) for one, length in short),
+            severity="error" if any(_has_group_drops(one) for one, _ in short) else None,
+            cause="" if both else f"{assumed} of {real:g} m",
+            values={**metres, **({"also": short[1][0].end.label} if both else {})},
         )
         return
-    for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
-        if end.facts is None or traffic.priority is None or not traffic.lossless:
+    for side in context.switch_sides():
+        priority = side.traffic.priority
+        if priority is None or not side.traffic.lossless:
             continue
-        headroom = (end.facts.headroom or {}).get(traffic.priority)
+        headroom = (side.port.headroom or {}).get(priority)
         if headroom is None or headroom.shared is not False or headroom.xoff_bytes is None:
             continue
-        known = _find_need(end, real)
-        if known is not None and headroom.xoff_bytes < known[0]:
-            need, by = known
-            yield context.fault(
+        needed = _find_need(side.end, real)
+        if needed is not None and headroom.xoff_bytes < needed[0]:
+            need, by = needed
+            yield side.fault(
                 "sw-headroom-short",
-                end,
                 f"headroom of {headroom.xoff_bytes:,} bytes, and {need:,} arrive after a pause, {by} ({real:g} m, "
-                f"{end.speed:g} Gbit/s)",
-                (
-                    ("xoff", f"{headroom.xoff_bytes:,} bytes", config_source(end)),
-                    ("cable", f"{real:g} m", source),
-                ),
-                severity="error" if _has_group_drops(context, end) else None,
+                f"{side.end.speed:g} Gbit/s)",
+                ("xoff", f"{headroom.xoff_bytes:,} bytes"),
+                ("cable", f"{real:g} m", source),
+                severity="error" if _has_group_drops(side) else None,
                 cause=f"xoff {headroom.xoff_bytes} of {need}",
-                values={"metres": f"{real:.0f}"},
+                values=metres,
             )
 
 
-def _has_group_drops(context: HopContext, end: CableEnd) -> bool:
-    side = 0 if end is context.hop.a else 1
-    priority = context.traffic[side].priority
-    return priority is not None and bool(end.facts and end.facts.counters.get(f"drop_pg_{priority}"))
+def _has_group_drops(side: HopSide) -> bool:
+    priority = side.traffic.priority
+    return priority is not None and bool(side.port.counters.get(f"drop_pg_{priority}"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from agent.model.labels import natural
 from probes.switches.facts import PortFacts, SwitchFacts
@@ -11,8 +13,7 @@ from probes.switches.facts import PortFacts, SwitchFacts
 LOSSY_BY_DESIGN = ("lossy", "lossy-multi-tc", "semi-lossless")
 
 
-@dataclass(slots=True)
-class HostPort:
+class HostPort(msgspec.Struct):
     """A RoCE interface of a host, as its report states it."""
 
     host: str
@@ -34,7 +35,7 @@ class HostPort:
     neighbor_name: str | None = None
     neighbor_port: str | None = None
     neighbor_chassis: str | None = None
-    counters: Mapping[str, int] = field(default_factory=dict)
+    counters: Mapping[str, int] = {}
     findings: tuple[str, ...] = ()  # rules that its own report has on it
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent.fleet.lossless.hop import HostPort
+from agent.fleet.stored_rows import build_part
 from agent.model.report import Report
 
 DEFAULT_DSCP = 26  # what NVIDIA's and Broadcom's guides mark RoCE with
@@ -27,7 +28,7 @@ def read_report_ports(report: Report) -> list[HostPort]:
     chosen = rails or [nic for nic in nics.values() if nic.rdma_device and not nic.virtual_function]
     numbers = {nic.id: number for number, nic in enumerate(rails)}
     forced = {nic.id: port.traffic_class for nic in chosen for port in nic.ports if port.traffic_class is not None}
-    common = _find_setting_dscp(" ".join(_list_settings(report)))
+    common = _find_setting_dscp(" ".join(f"{row.key}={row.value}" for row in report.software.nccl.settings))
     has_vlans = any(netdev.vlan for netdev in report.topology.netdevs)
     found: defaultdict[str, set[str]] = defaultdict(set)
     for finding in report.findings:
@@ -42,7 +43,6 @@ def read_report_ports(report: Report) -> list[HostPort]:
         if any(port.link_layer == "InfiniBand" for port in nic.ports):
             continue
         qos, neighbor = netdev.qos, netdev.neighbor
-        dscp = forced[nic.id] >> 2 if nic.id in forced else common
         counters = dict(netdev.counters)
         for port in nic.ports:
             counters.update(port.hw_counters)
@@ -50,34 +50,28 @@ def read_report_ports(report: Report) -> list[HostPort]:
             HostPort(
                 report.node.hostname or "host",
                 netdev.label,
-                numbers.get(nic.id),
-                netdev.mac,
-                None if netdev.operstate is None else netdev.operstate == "up",
-                netdev.speed_gbit_s,
-                netdev.mtu,
-                netdev.fec.active if netdev.fec else None,
-                qos.trust if qos else None,
-                None if has_vlans else False,
-                _parse_map(qos.dscp_prio if qos else {}),
-                frozenset(at for at, on in enumerate(qos.pfc) if on) if qos and qos.pfc else None,
-                dscp,
-                qos.cnp_dscp if qos else None,
-                netdev.module.length_m if netdev.module else None,
-                netdev.pause.rx or netdev.pause.tx if netdev.pause else None,
-                neighbor.system if neighbor else None,
-                neighbor.port if neighbor else None,
-                neighbor.chassis if neighbor else None,
-                counters,
-                tuple(sorted(found[netdev.id] | found[nic.id])),
+                rail=numbers.get(nic.id),
+                mac=netdev.mac,
+                up=None if netdev.operstate is None else netdev.operstate == "up",
+                speed_gbit_s=netdev.speed_gbit_s,
+                mtu=netdev.mtu,
+                fec=netdev.fec.active if netdev.fec else None,
+                trust=qos.trust if qos else None,
+                tagged=None if has_vlans else False,
+                dscp_prio=_parse_map(qos.dscp_prio if qos else {}),
+                pfc=frozenset(at for at, on in enumerate(qos.pfc) if on) if qos and qos.pfc else None,
+                dscp=forced[nic.id] >> 2 if nic.id in forced else common,
+                cnp_dscp=qos.cnp_dscp if qos else None,
+                module_metres=netdev.module.length_m if netdev.module else None,
+                global_pause=netdev.pause.rx or netdev.pause.tx if netdev.pause else None,
+                neighbor_name=neighbor.system if neighbor else None,
+                neighbor_port=neighbor.port if neighbor else None,
+                neighbor_chassis=neighbor.chassis if neighbor else None,
+                counters=counters,
+                findings=tuple(sorted(found[netdev.id] | found[nic.id])),
             )
         )
     return ports
-
-
-def _list_settings(report: Report) -> Iterable[str]:
-    """NCCL's variables that hold for the node, KEY=VALUE."""
-    for setting in report.software.nccl.settings:
-        yield f"{setting.key}={setting.value}"
 
 
 def _find_setting_dscp(settings: str) -> int | None:
@@ -118,10 +112,7 @@ def read_dataset_ports(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[
     """The rails' interfaces of a dataset: rows by table, each by the columns of DATASET_COLUMNS."""
     hosts = {row["node"]: row for row in rows["host"]}
     count = Counter(row["hostname"] for row in rows["host"])
-    names = {
-        node: row["hostname"] if row["hostname"] and count[row["hostname"]] == 1 else node
-        for node, row in hosts.items()
-    }
+    names = {node: row["hostname"] for node, row in hosts.items() if count[row["hostname"]] == 1}
     ethernet = {(row["node"], row["nic"]) for row in rows["port"] if row["link_layer"] != "InfiniBand"}
     counters: defaultdict[tuple[str, str], dict[str, int]] = defaultdict(dict)
     for row in rows["port_counter"]:
@@ -141,28 +132,20 @@ def read_dataset_ports(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[
             continue
         pfc = row["pfc"]
         ports.append(
-            HostPort(
-                str(names.get(node) or node),
-                str(row["label"]),
-                row["rail"],
-                row["mac"],
-                None if row["operstate"] is None else row["operstate"] == "up",
-                row["speed_gbit_s"],
-                row["mtu"],
-                row["fec"],
-                row["trust"],
-                None if node in tagged else False,
-                _parse_pairs(row["dscp_prio"]),
-                frozenset(at for at, digit in enumerate(pfc) if digit == "1") if pfc else None,
-                _find_setting_dscp(str(hosts.get(node, {}).get("settings") or "")),
-                row["cnp_dscp"],
-                None,
-                row["pause_rx"] or row["pause_tx"],
-                row["neighbor_system"],
-                row["neighbor_port"],
-                row["neighbor_chassis"],
-                counters.get((node, row["nic"]), {}),
-                tuple(sorted(found.get((node, row["id"]), set()) | found.get((node, row["nic"]), set()))),
+            build_part(
+                HostPort,
+                row,
+                host=str(names.get(node) or node),
+                name=str(row["label"]),
+                up=None if row["operstate"] is None else row["operstate"] == "up",
+                tagged=None if node in tagged else False,
+                dscp_prio=_parse_pairs(row["dscp_prio"]),
+                pfc=frozenset(at for at, digit in enumerate(pfc) if digit == "1") if pfc else None,
+                dscp=_find_setting_dscp(str(hosts.get(node, {}).get("settings") or "")),
+                global_pause=row["pause_rx"] or row["pause_tx"],
+                neighbor_name=row["neighbor_system"],
+                counters=counters[node, row["nic"]],
+                findings=tuple(sorted(found[node, row["id"]] | found[node, row["nic"]])),
             )
         )
     return ports

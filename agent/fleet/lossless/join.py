@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agent.fleet.cluster.cabling_plan import Planned
@@ -33,8 +34,7 @@ def join(
 ) -> JoinedHops:
     """All hops. `only_known_hosts`: ports that lead to other hosts carry no RoCE that is asked about."""
     names, known = KnownSwitches(switches), KnownHosts(hosts)
-    planned = _Plan(plan, names)
-    joiner = _Joiner(switches, before, names, known, planned, only_known_hosts)
+    joiner = _Joiner(switches, before, names, known, _Plan(plan, names), only_known_hosts)
     joiner.add_switch_claims()
     joiner.add_host_claims(hosts)
     hops = sorted(joiner.list_hops(), key=Hop.key)
@@ -62,22 +62,19 @@ class _Plan:
         return self.rows.get((end.node, end.port), ("", "", None))[2]
 
 
+@dataclass
 class _Joiner:
-    def __init__(
-        self,
-        switches: Mapping[str, SwitchFacts],
-        before: Mapping[str, SwitchFacts],
-        names: KnownSwitches,
-        hosts: KnownHosts,
-        plan: _Plan,
-        only_known_hosts: bool,
-    ) -> None:
-        self.switches, self.before, self.names, self.hosts, self.plan = switches, before, names, hosts, plan
-        self.only_known_hosts = only_known_hosts
-        self.hops: dict[tuple[str, str], Hop] = {}  # by the switch port at either end, or "host", "interface"
-        self.notes: list[str] = []
-        self.others: list[Hop] = []
-        self.other_hosts = self.down = 0
+    switches: Mapping[str, SwitchFacts]
+    before: Mapping[str, SwitchFacts]
+    names: KnownSwitches
+    hosts: KnownHosts
+    plan: _Plan
+    only_known_hosts: bool
+    hops: dict[tuple[str, str], Hop] = field(default_factory=dict)  # by the switch port at either end, or "host", ..
+    notes: list[str] = field(default_factory=list)
+    others: list[Hop] = field(default_factory=list)
+    other_hosts: int = 0
+    down: int = 0
 
     def add_switch_claims(self) -> None:
         """What switches' LLDP states; of a switch without it every port that is not down."""
@@ -184,25 +181,13 @@ class _Joiner:
                 if other is None or (other.b.host is None and not other.is_trunk and not other.b.node):
                     self._put(Hop(far, here, "b"))
                 else:
-                    self._put(
-                        Hop(
-                            here,
-                            CableEnd(switch.name, port.name),
-                            "b",
-                            disagreement=(
-                                f"{here.label} names {far.label}, which names {other.b.label or 'no neighbor'}"
-                            ),
-                        )
-                    )
+                    differs = f"{here.label} names {far.label}, which names {other.b.label or 'no neighbor'}"
+                    self._put(Hop(here, CableEnd(far.node, far.port), "b", disagreement=differs))
             elif host.neighbor_name:
-                end = (
-                    CableEnd(switch.name, host.neighbor_port or "", switch)
-                    if switch
-                    else CableEnd(host.neighbor_name, host.neighbor_port or "")
-                )
-                self._put(Hop(here, end, "a"))
+                name = switch.name if switch else host.neighbor_name
+                self._put(Hop(here, CableEnd(name, host.neighbor_port or "", switch), "a"))
             else:
-                self._put(Hop(here, CableEnd("", ""), ""))
+                self._put(Hop(here, CableEnd("", "")))
 
     def _put(self, hop: Hop) -> None:
         for end in hop.ends:

@@ -28,43 +28,39 @@ def find_link_faults(context: HopContext) -> Iterator[HopFault]:
     yield from find_short_headroom(context)
     yield from find_full_pools(context)
     yield from _judge_retry(context)
-    if context.hop.disagreement:
-        end = context.hop.a if context.hop.a.switch is not None else context.hop.b
-        yield context.fault(
-            "sw-neighbor-disagrees",
-            end if end.switch is not None else context.hop.a,
-            f"the two sides of LLDP differ: {context.hop.disagreement}",
-            (("LLDP", context.hop.disagreement, "show lldp table"),),
-        )
+    if text := context.hop.disagreement:
+        a, b = context.sides()
+        side = b if a.end.switch is None and b.end.switch is not None else a
+        summary = f"the two sides of LLDP differ: {text}"
+        yield side.fault("sw-neighbor-disagrees", summary, ("LLDP", text, "show lldp table"))
 
 
 def _judge_mtu(context: HopContext) -> Iterator[HopFault]:
     hosts = [end.host.mtu for end in context.hop.ends if end.host is not None and end.host.mtu]
     wanted = hosts[0] if hosts else context.host_mtu
-    for end in context.hop.ends:
-        if end.facts is None or end.mtu is None or wanted is None or end.mtu >= wanted:
-            continue
-        yield context.fault(
-            "sw-mtu-small",
-            end,
-            f"MTU {end.mtu:,} here, and hosts send packets of up to {wanted:,} bytes",
-            (("MTU", str(end.mtu), config_source(end)), ("MTU of hosts", str(wanted), "reports")),
-            cause=f"MTU {end.mtu}",
-            lossy=True,
-            values={"mtu": "9100" if wanted <= 9100 else "9216"},
-        )
-    if wanted is None and context.hop.is_trunk:
-        a, b = context.hop.ends
-        if a.mtu is not None and b.mtu is not None and a.mtu != b.mtu and min(a.mtu, b.mtu) < LARGEST_HOST_MTU:
-            small, large = (a, b) if a.mtu < b.mtu else (b, a)
-            yield context.fault(
+    for side in context.switch_sides():
+        mtu = side.end.mtu
+        if mtu is not None and wanted is not None and mtu < wanted:
+            yield side.fault(
                 "sw-mtu-small",
-                small,
-                f"MTU {small.mtu:,} here and {large.mtu:,} at the other end",
-                (("MTU", str(small.mtu), config_source(small)), ("far MTU", str(large.mtu), config_source(large))),
+                f"MTU {mtu:,} here, and hosts send packets of up to {wanted:,} bytes",
+                ("MTU", str(mtu)),
+                ("MTU of hosts", str(wanted), "reports"),
+                cause=f"MTU {mtu}",
+                lossy=True,
+                values={"mtu": "9100" if wanted <= 9100 else "9216"},
+            )
+    for side in context.sides() if wanted is None and context.hop.is_trunk else ():
+        small, large = side.end.mtu, side.far.mtu
+        if small is not None and large is not None and small < min(large, LARGEST_HOST_MTU):
+            yield side.fault(
+                "sw-mtu-small",
+                f"MTU {small:,} here and {large:,} at the other end",
+                ("MTU", str(small)),
+                ("far MTU", str(large), config_source(side.far)),
                 severity="warning",
-                cause=f"MTU {small.mtu}",
-                values={"mtu": str(large.mtu)},
+                cause=f"MTU {small}",
+                values={"mtu": str(large)},
             )
 
 
@@ -72,61 +68,41 @@ def _judge_speed(context: HopContext) -> Iterator[HopFault]:
     a, b = context.hop.ends
     if not a.speed or not b.speed or a.speed == b.speed:
         return
-    slow, fast = (a, b) if a.speed < b.speed else (b, a)
-    end = slow if slow.facts is not None else fast
-    if end.facts is None:
-        return
-    yield context.fault(
-        "sw-speed-differs",
-        end,
-        f"{a.label} has {a.speed:g} Gbit/s, {b.label} {b.speed:g} Gbit/s",
-        (
-            (f"speed of {a.label}", f"{a.speed:g} Gbit/s", config_source(a)),
-            (f"speed of {b.label}", f"{b.speed:g} Gbit/s", config_source(b)),
-        ),
-    )
+    for side in sorted(context.switch_sides(), key=lambda side: side.end.speed or 0.0)[:1]:
+        yield side.fault(
+            "sw-speed-differs",
+            f"{a.label} has {a.speed:g} Gbit/s, {b.label} {b.speed:g} Gbit/s",
+            *((f"speed of {end.label}", f"{end.speed:g} Gbit/s", config_source(end)) for end in (a, b)),
+        )
 
 
 def _judge_fec(context: HopContext) -> Iterator[HopFault]:
     a, b = context.hop.ends
     if a.fec is None or b.fec is None or a.fec == b.fec:
         return
-    wrong: CableEnd = a if a.fec != "rs" and a.facts is not None else b
-    if wrong.facts is None:
-        wrong = a if b is wrong else b
-    if wrong.facts is None:
-        return
-    yield context.fault(
-        "sw-fec-differs",
-        wrong,
-        f"FEC is {a.fec} at {a.label} and {b.fec} at {b.label}",
-        ((f"FEC of {a.label}", a.fec, config_source(a)), (f"FEC of {b.label}", b.fec, config_source(b))),
-        values={"fec": "rs"},
-    )
+    for side in sorted(context.switch_sides(), key=lambda side: side.end is a and a.fec == "rs")[:1]:
+        yield side.fault(
+            "sw-fec-differs",
+            f"FEC is {a.fec} at {a.label} and {b.fec} at {b.label}",
+            (f"FEC of {a.label}", a.fec, config_source(a)),
+            (f"FEC of {b.label}", b.fec, config_source(b)),
+            values={"fec": "rs"},
+        )
 
 
 def _judge_retry(context: HopContext) -> Iterator[HopFault]:
-    retries = [end.facts.link_retry if end.facts is not None else None for end in context.hop.ends]
-    states = [retry.enabled if retry is not None else None for retry in retries]
+    sides = [(side, side.end.facts.link_retry if side.end.facts is not None else None) for side in context.sides()]
+    states = [retry.enabled if retry is not None else None for _, retry in sides]
     if None not in states and states[0] != states[1]:
-        end = context.hop.b if states[0] else context.hop.a
-        yield context.fault(
-            "sw-llr-one-end",
-            end,
-            "link layer retry is on at the other end only",
-            (("link layer retry", "off", f"{end.node}: show llr interface"),),
-            cause="retry",
-        )
+        side, _ = sides[1 if states[0] else 0]
+        evidence = ("link layer retry", "off", f"{side.end.node}: show llr interface")
+        yield side.fault("sw-llr-one-end", "link layer retry is on at the other end only", evidence, cause="retry")
     real = context.hop.metres_plan or context.hop.metres_module
-    for end, retry in zip(context.hop.ends, retries, strict=True):
+    for side, retry in sides:
         if retry is not None and retry.enabled and retry.metres is not None and real and retry.metres < real:
-            yield context.fault(
-                "sw-llr-one-end",
-                end,
-                f"the link retry profile {retry.profile} is for {retry.metres} m, the cable has {real:g} m",
-                (("profile", str(retry.profile), f"{end.node}: show llr interface"),),
-                cause="retry length",
-            )
+            text = f"the link retry profile {retry.profile} is for {retry.metres} m, the cable has {real:g} m"
+            evidence = ("profile", str(retry.profile), f"{side.end.node}: show llr interface")
+            yield side.fault("sw-llr-one-end", text, evidence, cause="retry length")
 
 
 _RAILS = ("swapped-cables", "rail-elsewhere", "exchanged-rails")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from agent.fleet.lossless.hop import LOSSY_BY_DESIGN, CableEnd, HostPort
@@ -29,6 +28,11 @@ class TrafficClass(NamedTuple):
     reason: str = ""
     settle: str = ""
     by_design: str = ""  # lossy | trimmed: the switch is set up without PFC
+
+    @property
+    def protected(self) -> frozenset[int]:
+        """Priorities that are known to have PFC."""
+        return self.pfc or frozenset()
 
     @property
     def lossless(self) -> bool | None:
@@ -128,25 +132,3 @@ def describe_priorities(priorities: frozenset[int]) -> str:
     if len(words) == 1:
         return f"priority {words[0]}"
     return f"priorities {', '.join(words[:-1])} and {words[-1]}"
-
-
-def group_names(mapping: Mapping[int, int]) -> str:
-    """DSCPs that lead to each priority, for evidence: "3: 24-31, 6: 48-55"."""
-    by_priority: dict[int, list[int]] = {}
-    for dscp, priority in sorted(mapping.items()):
-        by_priority.setdefault(priority, []).append(dscp)
-    return ", ".join(f"{priority}: {_fold(dscps)}" for priority, dscps in sorted(by_priority.items()))
-
-
-def _fold(numbers: list[int]) -> str:
-    """
-    >>> _fold([24, 25, 26, 48])
-    '24-26 48'
-    """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return " ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)

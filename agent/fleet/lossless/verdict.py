@@ -37,13 +37,13 @@ def judge_hop(context: HopContext, faults: Sequence[HopFault], severities: Seque
     lossy = next((fault for fault in faults if fault.lossy), None)
     if lossy is not None:
         return Verdict("lossy", f"{lossy.end.label}: {lossy.summary}{lossy.detail}")
-    for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
-        if traffic.lossless is False:
-            return Verdict("lossy", f"{end.label}: DSCP {context.dscp} is in a class without PFC, by its report")
-    for end, traffic, far, _ in context.sides():
-        if traffic.lossless is None:
-            settle = settle_neighbors(far.switch) if not end.node and far.switch is not None else traffic.settle
-            return Verdict("unknown", traffic.reason, settle)
+    for side in context.sides():
+        if side.traffic.lossless is False:
+            return Verdict("lossy", f"{side.end.label}: DSCP {context.dscp} is in a class without PFC, by its report")
+    for side in context.sides():
+        if side.traffic.lossless is None:
+            far = side.far.switch if not side.end.node else None
+            return Verdict("unknown", side.traffic.reason, settle_neighbors(far) if far else side.traffic.settle)
     worst = max((SEVERITIES.index(severity) for severity in severities), default=0)
     missing = _why_not_proved(context) if worst < PRIORITIES_WITHOUT_PROOF else "it has findings"
     return Verdict("set", f"not proved: {missing}") if missing else Verdict("proved")
@@ -52,19 +52,19 @@ def judge_hop(context: HopContext, faults: Sequence[HopFault], severities: Seque
 def _why_not_proved(context: HopContext) -> str:
     """What is missing for a proof; "" where nothing is."""
     moved = 0
-    for end, traffic in zip(context.hop.ends, context.traffic, strict=True):
-        if end.facts is None:
-            return f"{end.node} has no two samples"
-        why = _why_no_window(end, traffic)
+    for side in context.sides():
+        why = _why_no_window(side.end, side.traffic)
         if why:
             return why
-        moved = max(moved, end.delta(f"queue_bytes_{traffic.queue}") or 0)
+        moved = max(moved, side.end.delta(f"queue_bytes_{side.traffic.queue}") or 0)
     return "" if moved >= LEAST_BYTES else f"less than {LEAST_BYTES:,} bytes of the class in the window"
 
 
 def _why_no_window(end: CableEnd, traffic: TrafficClass) -> str:
     facts = end.facts
-    if end.before is None or facts is None:
+    if facts is None:
+        return f"{end.node} has no two samples"
+    if end.before is None:
         return f"{end.node}: one collection, two are needed (--before)"
     if facts.watchdog is None or traffic.priority not in facts.watchdog:
         return f"{end.label}: whether the watchdog is on"

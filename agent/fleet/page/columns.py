@@ -4,6 +4,7 @@ within a class, and how the rules ended on each node.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
@@ -66,11 +67,10 @@ def find_below_usual(codes: Sequence[int], classes: Sequence[int]) -> list[int]:
     >>> find_below_usual([2, 2, 2, 2, 0, 2, 0, -1], [0, 0, 0, 0, 0, 0, 1, 0])
     [4]
     """
-    counts: dict[int, dict[int, int]] = {}
+    counts: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for code, where in zip(codes, classes, strict=True):
         if code >= 0 and where >= 0:
-            members = counts.setdefault(where, {})
-            members[code] = members.get(code, 0) + 1
+            counts[where][code] += 1
     usual_codes = {where: _find_usual(members) for where, members in counts.items()}
     return [
         at
@@ -90,10 +90,10 @@ def find_distinct(values: Sequence[T | None]) -> tuple[list[T], list[int]]:
     return list(places), codes
 
 
-def _find_usual(members: dict[int, int]) -> int | None:
-    of = sum(members.values())
-    code = max(members, key=lambda member: members[member])
-    return code if of >= FEWEST and members[code] >= MAJORITY * of else None
+def _find_usual(members: Counter[int]) -> int | None:
+    of = members.total()
+    ((code, having),) = members.most_common(1)
+    return code if of >= FEWEST and having >= MAJORITY * of else None
 
 
 def find_skew(nodes: Nodes) -> list[Skew]:

@@ -9,6 +9,7 @@ in numbers, and is what is read where there is no script or no picture.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -18,7 +19,6 @@ from agent.fleet.page.scene import (
     CodedColumn,
     FleetScene,
     Nodes,
-    count_values,
     encode_spans,
     list_looks,
     sort_worst_first,
@@ -88,7 +88,7 @@ def _scale(shape: str, size: float) -> str:
 def render_overview(scene: FleetScene) -> Element:
     """Title, one sentence, a bar and its counts, what the dataset could not show."""
     theme = el("button", "Theme: auto", id="theme", type="button", class_="scripted")
-    look_counts = count_values(list_looks(scene.nodes))
+    look_counts = Counter(list_looks(scene.nodes))
     title = el("div", el("h1", scene.title), el("p", _describe_times(scene), class_="dim"))
     header = el(
         "header", el("div", title, theme, class_="top"), el("p", render_verdict(scene, look_counts), class_="first")

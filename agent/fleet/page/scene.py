@@ -9,6 +9,7 @@ Texts that many findings share are in `texts` once, and nothing in it does harm 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -18,6 +19,7 @@ import msgspec
 from agent.fleet.questions.options import NODE_STATES, find_state
 from agent.fleet.questions.summary import RuleCoverage
 from agent.model.finding import Evidence
+from agent.model.labels import name_runs
 from agent.outputs.html.elements import to_text
 
 LOOKS = NODE_STATES  # worst first, as on the map
@@ -202,23 +204,11 @@ def sort_worst_first(nodes: Nodes) -> list[int]:
     return sorted(listed, key=lambda at: (ranks[at], at))
 
 
-def count_values(values: Iterable[str]) -> dict[str, int]:
-    """How often each value occurs.
-
-    >>> count_values("aba")
-    {'a': 2, 'b': 1}
-    """
-    counts_of: dict[str, int] = {}
-    for value in values:
-        counts_of[value] = counts_of.get(value, 0) + 1
-    return counts_of
-
-
 def _rank(nodes: Nodes, at: int, look: str) -> tuple[int, int, int, int]:
     code = nodes.found_codes[at] if nodes.found_codes else -1
     node_findings = [nodes.found[finding] for finding in nodes.found_sets[code]] if code >= 0 else []
-    counts = count_values(finding.severity for finding in node_findings if finding.silenced is None)
-    critical, error, warning = (-counts.get(severity, 0) for severity in ("critical", "error", "warning"))
+    counts = Counter(finding.severity for finding in node_findings if finding.silenced is None)
+    critical, error, warning = (-counts[severity] for severity in ("critical", "error", "warning"))
     return LOOKS.index(look), critical, error, warning
 
 
@@ -287,18 +277,12 @@ def column(numbers: Sequence[int]) -> Column:
 
 
 def encode_spans(numbers: Iterable[int]) -> str:
-    """Sorted node numbers as one attribute.
+    """Node numbers as one attribute.
 
     >>> encode_spans([0, 1, 2, 7, 9, 10])
     '0-2 7 9-10'
     """
-    pairs: list[list[int]] = []
-    for number in numbers:
-        if pairs and pairs[-1][1] == number - 1:
-            pairs[-1][1] = number
-        else:
-            pairs.append([number, number])
-    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in pairs)
+    return " ".join(name_runs(numbers))
 
 
 def _pack_column(coded: CodedColumn) -> dict[str, Any]:

@@ -37,38 +37,24 @@ class Attribute(NamedTuple):
         return self.column in AMOUNTS
 
 
-def _make_host(key: str, what: str) -> Attribute:
-    return Attribute(key.replace("_", "-"), what, "host", key)
+# Kinds of attributes, by their keys' beginnings, what they are for people, and what they are read from
+_HOST = Attribute("", "{}", "host", "")
+_GPU = Attribute("gpu-", "{}", "gpu", "", "GPU", "name")
+_PORT = Attribute("port-", "{}", "port", "", "rail", "rail", rails=True)
+_RAIL = Attribute("rail-", "{} of a rail", "netdev", "", "rail", "rail", rails=True)
+_INTERFACE = Attribute("interface-", "{}", "netdev", "", "interface", "id", rails=False)
+_ENDPOINT = Attribute("pcie-", "{}", "pci", "", "function", "id", which="only_endpoints")
+_SWITCH = Attribute("switch-", "{}", "switch", "", "switch")
+_SWITCH_PORT = Attribute("switch-port-", "{} of a switch port", "switch_port", "", "switch port", "peer_group")
 
 
-def _make_gpu(key: str, what: str, form: str = "{}", place: str | None = "name") -> Attribute:
-    return Attribute(f"gpu-{key}".replace("_", "-"), what, "gpu", key, "GPU", place, form)
+def _of(kind: Attribute, column: str, what: str, form: str = "{}") -> Attribute:
+    key = (kind.key + column).replace("_", "-")
+    return kind._replace(key=key, what=kind.what.format(what), column=column, form=form)
 
 
-def _make_port(key: str, what: str, form: str = "{}") -> Attribute:
-    return Attribute(f"port-{key}".replace("_", "-"), what, "port", key, "rail", "rail", form, rails=True)
-
-
-def _make_netdev(key: str, what: str, form: str = "{}") -> tuple[Attribute, Attribute]:
-    name = key.replace("_", "-")
-    return (
-        Attribute(f"rail-{name}", f"{what} of a rail", "netdev", key, "rail", "rail", form, rails=True),
-        Attribute(f"interface-{name}", what, "netdev", key, "interface", "id", form, rails=False),
-    )
-
-
-def _make_endpoint(key: str, what: str, form: str = "{}") -> Attribute:
-    column = key.replace("-", "_")
-    return Attribute(f"pcie-{key}", what, "pci", column, "function", "id", form, which="only_endpoints")
-
-
-def _make_switch(key: str, what: str, form: str = "{}") -> Attribute:
-    return Attribute(f"switch-{key}".replace("_", "-"), what, "switch", key, "switch", form=form)
-
-
-def _make_switch_port(key: str, what: str, form: str = "{}") -> Attribute:
-    name = f"switch-port-{key}".replace("_", "-")
-    return Attribute(name, f"{what} of a switch port", "switch_port", key, "switch port", "peer_group", form)
+def _of_netdev(column: str, what: str, form: str = "{}") -> tuple[Attribute, Attribute]:
+    return _of(_RAIL, column, what, form), _of(_INTERFACE, column, what, form)
 
 
 # Columns whose numbers count or measure something. All others name something: a NUMA node, a clique, a priority.
@@ -82,35 +68,35 @@ AMOUNTS = frozenset(
 )  # fmt: skip
 
 ATTRIBUTES: tuple[Attribute, ...] = (
-    _make_host("gpus", "number of GPUs"),
-    _make_host("gpu_models", "GPU model"),
-    _make_host("rails", "number of rails"),
-    _make_host("nics", "number of NICs"),
-    _make_host("sockets", "number of sockets"),
-    _make_host("numa_nodes", "number of NUMA nodes"),
-    _make_host("threads_per_core", "threads per core"),
-    _make_host("cpu", "CPU"),
-    _make_host("driver", "GPU driver"),
-    _make_host("driver_open", "open kernel modules of the GPU driver"),
-    _make_host("cuda", "CUDA"),
-    _make_host("nccl", "NCCL"),
-    _make_host("rdma_stack", "RDMA stack"),
-    _make_host("rdma_stack_version", "version of the RDMA stack"),
-    _make_host("bios", "BIOS"),
-    _make_host("kernel", "kernel"),
-    _make_host("os", "operating system"),
-    _make_host("virtualization", "virtualization"),
-    _make_host("profile", "recognized platform"),
-    _make_gpu("vbios", "VBIOS"),
-    _make_gpu("memory_mib", "GPU memory", "{} MiB"),
-    _make_gpu("bar1_mib", "BAR1", "{} MiB"),
-    _make_gpu("mig", "MIG"),
-    _make_gpu("driver_state", "state in the driver", place=None),
-    _make_gpu("nvlinks_active", "active links between GPUs"),
-    _make_gpu("fabric_state", "NVLink fabric state"),
-    _make_gpu("fabric_status", "NVLink fabric status"),
-    _make_gpu("clique", "NVLink clique"),
-    _make_gpu("recovery_action", "recovery action"),
+    _of(_HOST, "gpus", "number of GPUs"),
+    _of(_HOST, "gpu_models", "GPU model"),
+    _of(_HOST, "rails", "number of rails"),
+    _of(_HOST, "nics", "number of NICs"),
+    _of(_HOST, "sockets", "number of sockets"),
+    _of(_HOST, "numa_nodes", "number of NUMA nodes"),
+    _of(_HOST, "threads_per_core", "threads per core"),
+    _of(_HOST, "cpu", "CPU"),
+    _of(_HOST, "driver", "GPU driver"),
+    _of(_HOST, "driver_open", "open kernel modules of the GPU driver"),
+    _of(_HOST, "cuda", "CUDA"),
+    _of(_HOST, "nccl", "NCCL"),
+    _of(_HOST, "rdma_stack", "RDMA stack"),
+    _of(_HOST, "rdma_stack_version", "version of the RDMA stack"),
+    _of(_HOST, "bios", "BIOS"),
+    _of(_HOST, "kernel", "kernel"),
+    _of(_HOST, "os", "operating system"),
+    _of(_HOST, "virtualization", "virtualization"),
+    _of(_HOST, "profile", "recognized platform"),
+    _of(_GPU, "vbios", "VBIOS"),
+    _of(_GPU, "memory_mib", "GPU memory", "{} MiB"),
+    _of(_GPU, "bar1_mib", "BAR1", "{} MiB"),
+    _of(_GPU, "mig", "MIG"),
+    Attribute("gpu-driver-state", "state in the driver", "gpu", "driver_state", "GPU"),
+    _of(_GPU, "nvlinks_active", "active links between GPUs"),
+    _of(_GPU, "fabric_state", "NVLink fabric state"),
+    _of(_GPU, "fabric_status", "NVLink fabric status"),
+    _of(_GPU, "clique", "NVLink clique"),
+    _of(_GPU, "recovery_action", "recovery action"),
     Attribute("nic-firmware", "NIC firmware", "nic", "firmware", "NIC", "board_id"),
     Attribute("nic-driver", "NIC driver", "nic", "driver", "NIC", "board_id"),
     Attribute("nic-board", "board of a NIC", "nic", "board_id", "NIC", "id"),
@@ -118,54 +104,54 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("gpu-numa-node", "NUMA node of a GPU", "gpu", "numa_node", "GPU", "id"),
     Attribute("nic-state", "state of a NIC", "nic", "state", "NIC", "id"),
     Attribute("nic-role", "role of a NIC", "nic", "role", "NIC", "id"),
-    _make_port("state", "port state"),
-    _make_port("phys_state", "physical port state"),
-    _make_port("rate_gbit_s", "port rate", "{:g} Gbit/s"),
-    _make_port("width", "port width"),
-    _make_port("speed", "port speed"),
-    _make_port("link_layer", "link layer"),
-    _make_port("active_mtu", "RDMA MTU"),
-    _make_port("gid_types", "GID types"),
-    _make_port("roce_gid_index", "GID index for RoCE v2"),
-    *_make_netdev("mtu", "MTU"),
-    *_make_netdev("speed_gbit_s", "speed", "{:g} Gbit/s"),
-    *_make_netdev("fec", "FEC"),
-    *_make_netdev("trust", "QoS trust"),
-    *_make_netdev("pfc", "PFC"),
-    *_make_netdev("dscp_prio", "DSCP to priority"),
-    *_make_netdev("prio_tc", "traffic class by priority"),
-    *_make_netdev("tc_bandwidth", "bandwidth by traffic class"),
-    *_make_netdev("ecn", "ECN"),
-    *_make_netdev("cnp_dscp", "DSCP of CNPs"),
-    *_make_netdev("cnp_priority", "priority of CNPs"),
-    *_make_netdev("pause_rx", "global pause, receiving"),
-    *_make_netdev("pause_tx", "global pause, sending"),
+    _of(_PORT, "state", "port state"),
+    _of(_PORT, "phys_state", "physical port state"),
+    _of(_PORT, "rate_gbit_s", "port rate", "{:g} Gbit/s"),
+    _of(_PORT, "width", "port width"),
+    _of(_PORT, "speed", "port speed"),
+    _of(_PORT, "link_layer", "link layer"),
+    _of(_PORT, "active_mtu", "RDMA MTU"),
+    _of(_PORT, "gid_types", "GID types"),
+    _of(_PORT, "roce_gid_index", "GID index for RoCE v2"),
+    *_of_netdev("mtu", "MTU"),
+    *_of_netdev("speed_gbit_s", "speed", "{:g} Gbit/s"),
+    *_of_netdev("fec", "FEC"),
+    *_of_netdev("trust", "QoS trust"),
+    *_of_netdev("pfc", "PFC"),
+    *_of_netdev("dscp_prio", "DSCP to priority"),
+    *_of_netdev("prio_tc", "traffic class by priority"),
+    *_of_netdev("tc_bandwidth", "bandwidth by traffic class"),
+    *_of_netdev("ecn", "ECN"),
+    *_of_netdev("cnp_dscp", "DSCP of CNPs"),
+    *_of_netdev("cnp_priority", "priority of CNPs"),
+    *_of_netdev("pause_rx", "global pause, receiving"),
+    *_of_netdev("pause_tx", "global pause, sending"),
     Attribute("pcie-width", "PCIe width", "link", "conclusive_width", "link", "id", "x{}"),
     Attribute("pcie-speed", "PCIe speed", "link", "conclusive_speed_gt_s", "link", "id", "{:g} GT/s"),
-    _make_endpoint("max-payload-bytes", "PCIe payload", "{} bytes"),
-    _make_endpoint("max-read-request-bytes", "PCIe read request", "{} bytes"),
-    _make_endpoint("relaxed-ordering", "PCIe relaxed ordering"),
+    _of(_ENDPOINT, "max_payload_bytes", "PCIe payload", "{} bytes"),
+    _of(_ENDPOINT, "max_read_request_bytes", "PCIe read request", "{} bytes"),
+    _of(_ENDPOINT, "relaxed_ordering", "PCIe relaxed ordering"),
     Attribute("pcie-acs", "ACS", "pci", "acs", "function", "id", which="only_with_acs"),
-    _make_switch("version", "version of a switch"),
-    _make_switch("roce_mode", "RoCE mode of a switch"),
-    _make_switch("trimming", "packet trimming of a switch"),
-    _make_switch("watchdog_poll_ms", "polling interval of the PFC watchdog", "{} ms"),
-    _make_switch("headroom_pool_bytes", "headroom pool of a switch", "{} bytes"),
-    _make_switch_port("mtu", "MTU"),
-    _make_switch_port("fec_active", "FEC"),
-    _make_switch_port("trust", "QoS trust"),
-    _make_switch_port("pfc", "PFC"),
-    _make_switch_port("dscp_prio", "DSCP to priority"),
-    _make_switch_port("dscp_queue", "DSCP to queue"),
-    _make_switch_port("pfc_asymmetric", "asymmetric PFC"),
-    _make_switch_port("pause", "global pause"),
-    _make_switch_port("pfc_wd", "PFC watchdog"),
-    _make_switch_port("wd_action", "action of the PFC watchdog"),
-    _make_switch_port("wd_detect_ms", "detection time of the PFC watchdog", "{} ms"),
-    _make_switch_port("ecn", "ECN"),
-    _make_switch_port("queue_sched", "scheduling of queues"),
-    _make_switch_port("headroom", "headroom"),
-    _make_switch_port("link_retry", "link layer retry"),
+    _of(_SWITCH, "version", "version of a switch"),
+    _of(_SWITCH, "roce_mode", "RoCE mode of a switch"),
+    _of(_SWITCH, "trimming", "packet trimming of a switch"),
+    _of(_SWITCH, "watchdog_poll_ms", "polling interval of the PFC watchdog", "{} ms"),
+    _of(_SWITCH, "headroom_pool_bytes", "headroom pool of a switch", "{} bytes"),
+    _of(_SWITCH_PORT, "mtu", "MTU"),
+    _of(_SWITCH_PORT, "fec_active", "FEC"),
+    _of(_SWITCH_PORT, "trust", "QoS trust"),
+    _of(_SWITCH_PORT, "pfc", "PFC"),
+    _of(_SWITCH_PORT, "dscp_prio", "DSCP to priority"),
+    _of(_SWITCH_PORT, "dscp_queue", "DSCP to queue"),
+    _of(_SWITCH_PORT, "pfc_asymmetric", "asymmetric PFC"),
+    _of(_SWITCH_PORT, "pause", "global pause"),
+    _of(_SWITCH_PORT, "pfc_wd", "PFC watchdog"),
+    _of(_SWITCH_PORT, "wd_action", "action of the PFC watchdog"),
+    _of(_SWITCH_PORT, "wd_detect_ms", "detection time of the PFC watchdog", "{} ms"),
+    _of(_SWITCH_PORT, "ecn", "ECN"),
+    _of(_SWITCH_PORT, "queue_sched", "scheduling of queues"),
+    _of(_SWITCH_PORT, "headroom", "headroom"),
+    _of(_SWITCH_PORT, "link_retry", "link layer retry"),
 )
 
 

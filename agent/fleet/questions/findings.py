@@ -88,14 +88,11 @@ def find_findings(tables: Tables, options: Options = ORDINARY) -> Findings:
         target = whole if size >= options.fewest and nodes > _WHOLE * size else single
         target.setdefault((rule, severity), []).append(row)
     lacking = _find_lacking(tables, whole, of)
-    finding_groups = [_make_class_group(rule, severity, rows, of, lacking) for (rule, severity), rows in whole.items()]
-    groups, stale = _find_hosts(tables, single), find_stale_nodes(tables, options)
-    for key, rows in single.items():
-        finding_groups.append(_make_node_group(key, rows, groups[key], of, stale))
+    hosts, stale = _find_hosts(tables, single), find_stale_nodes(tables, options)
+    groups = [_make_group(rows, of, lacking, **_count_class(rows)) for rows in whole.values()]
+    groups += [_make_group(rows, of, {}, **_describe_nodes(hosts[key], stale)) for key, rows in single.items()]
     seen = {(rule, severity): format_stamp(began) for rule, severity, began in tables.rows(FIRST_SEEN)}
-    dated = [
-        msgspec.structs.replace(group, first_seen=seen.get((group.rule, group.severity))) for group in finding_groups
-    ]
+    dated = [msgspec.structs.replace(group, first_seen=seen.get((group.rule, group.severity))) for group in groups]
     switches = tables.rows(SWITCHES)[0][0]
     return Findings(
         findings=sorted(dated, key=_rank),
@@ -144,54 +141,43 @@ def _find_lacking(tables: Tables, whole: dict[tuple[str, str], list[Any]], of: d
     return missing_hosts
 
 
-def _make_class_group(
-    rule: str, severity: str, rows: list[Any], of: dict[str, int], lacking: dict[Row, list[str]]
-) -> FindingGroup:
-    shares = []
-    for _, _, name, nodes, *_ in sorted(rows, key=lambda row: (-row[3], str(row[2]))):
-        without = fold(lacking.get((rule, severity, name), ()))
-        shares.append(Share(hardware_class=name, nodes=nodes, of=of[name], without=without))
-    return FindingGroup(
-        rule=rule,
-        severity=severity,
-        of_class=True,
-        nodes=sum(row[3] for row in rows),
-        findings=sum(row[4] for row in rows),
-        classes=shares,
-        summary=min((row[5] for row in rows if row[5]), default=None),
-        remedy=min((row[6] for row in rows if row[6]), default=None),
-        **_sum_up(rows),
-    )
-
-
-def _make_node_group(
-    key: tuple[str, str], rows: list[Any], group: _Group, of: dict[str, int], stale: set[str]
-) -> FindingGroup:
-    shares = [
-        Share(hardware_class=name or "(not known)", nodes=nodes, of=of.get(name, nodes))
-        for _, _, name, nodes, *_ in sorted(rows, key=lambda row: (-row[3], str(row[2])))
-    ]
-    return FindingGroup(
-        rule=key[0],
-        severity=key[1],
-        of_class=False,
-        nodes=len(group.hosts),
-        findings=group.findings,
-        hosts=fold(group.hosts),
-        stale=fold(group.hosts & stale),
-        labels=sorted(group.labels) if len(group.labels) <= LABELS else [],
-        parts=sorted(group.parts) if len(group.parts) <= _PARTS else [],
-        classes=shares,
-        summary=min((row[5] for row in rows if row[5]), default=None),
-        remedy=min((row[6] for row in rows if row[6]), default=None),
-        **_sum_up(rows),
-    )
-
-
-def _sum_up(rows: list[Any]) -> dict[str, Any]:
-    """The cost of the worst, and how many are the fleet's own."""
+def _make_group(rows: list[Any], of: dict[str, int], lacking: dict[Row, list[str]], **own: Any) -> FindingGroup:
+    """`own`: what differs between a matter of a class and one of some nodes."""
     percent, nodes = max(((row[7], row[8]) for row in rows if row[7] is not None), default=(None, None))
-    return {"cost_percent": percent, "cost_nodes": nodes, "by_fleet": sum(row[9] for row in rows)}
+    shares = [
+        Share(
+            hardware_class=name or "(not known)", nodes=count, of=of.get(name, count),
+            without=fold(lacking.get((rule, severity, name), ())),
+        )
+        for rule, severity, name, count, *_ in sorted(rows, key=lambda row: (-row[3], str(row[2])))
+    ]  # fmt: skip
+    return FindingGroup(
+        rule=rows[0][0],
+        severity=rows[0][1],
+        classes=shares,
+        summary=min((row[5] for row in rows if row[5]), default=None),
+        remedy=min((row[6] for row in rows if row[6]), default=None),
+        cost_percent=percent,  # of the worst
+        cost_nodes=nodes,
+        by_fleet=sum(row[9] for row in rows),
+        **own,
+    )
+
+
+def _count_class(rows: list[Any]) -> dict[str, Any]:
+    return {"of_class": True, "nodes": sum(row[3] for row in rows), "findings": sum(row[4] for row in rows)}
+
+
+def _describe_nodes(group: _Group, stale: set[str]) -> dict[str, Any]:
+    return {
+        "of_class": False,
+        "nodes": len(group.hosts),
+        "findings": group.findings,
+        "hosts": fold(group.hosts),
+        "stale": fold(group.hosts & stale),
+        "labels": sorted(group.labels) if len(group.labels) <= LABELS else [],
+        "parts": sorted(group.parts) if len(group.parts) <= _PARTS else [],
+    }
 
 
 def _find_hosts(tables: Tables, single: dict[tuple[str, str], list[Any]]) -> dict[tuple[str, str], _Group]:

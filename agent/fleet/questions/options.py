@@ -68,6 +68,11 @@ def is_silent(newest: datetime, options: Options) -> bool:
     return options.now is not None and options.now - newest > timedelta(seconds=options.stale_after_seconds)
 
 
+def find_stale_cut(newest: datetime, options: Options) -> datetime:
+    """Reports that arrived before it are stale."""
+    return subtract_time(find_reference_time(newest, options), timedelta(seconds=options.stale_after_seconds))
+
+
 def subtract_time(moment: datetime, by: timedelta) -> datetime:
     """A moment before another; the first that there is, where there is none so early."""
     try:
@@ -86,5 +91,4 @@ def find_stale_nodes(tables: Tables, options: Options) -> set[str]:
     ((_, newest),) = tables.whole.rows(NEWEST)
     if newest is None:
         return set()
-    moment = subtract_time(find_reference_time(newest, options), timedelta(seconds=options.stale_after_seconds))
-    return {node for (node,) in tables.rows(STALE.bind(moment=moment))}
+    return {node for (node,) in tables.rows(STALE.bind(moment=find_stale_cut(newest, options)))}

@@ -18,7 +18,7 @@ from agent.fleet.questions.options import (
     NODE_STATES,
     ORDINARY,
     Options,
-    find_reference_time,
+    find_stale_cut,
     find_state,
     format_stamp,
     is_silent,
@@ -141,7 +141,7 @@ def build_summary(tables: Tables, options: Options = ORDINARY) -> FleetSummary:
     seen = max(row[-2] for row in hours)
     newest = read_dataset_time(tables, seen) or seen
     oldest = min(row[-1] for row in hours)
-    cut = subtract_time(find_reference_time(newest, options), timedelta(seconds=options.stale_after_seconds))
+    cut = find_stale_cut(newest, options)
     old = list(dict.fromkeys((row[2],) for row in hours if row[-1] < cut))
     stale = [row[:3] for row in tables.fetch_by_keys(OLD, old) if row[-1] < cut]
     lost_gpus = list_lost_gpus(lost, newest, cut)

@@ -170,7 +170,7 @@ def test_a_bay_that_goes_is_not_mistaken_for_the_module_of_its_number() -> None:
 def test_fields_that_exist_for_other_objects_are_widened() -> None:
     """And not made a second time."""
     fields = [CustomField(id=1, name="fabricscope_verdict", object_types=["dcim.rack"])]
-    found = diff_devices.diff_shared([], SharedState(custom_fields=fields, tags=OURS), []).changes
+    found = diff_devices.diff_shared([], SharedState(custom_fields=fields, tags=OURS), [])
 
     assert [
         "update custom field fabricscope_verdict {'of': 'devices'}",
@@ -185,7 +185,7 @@ def test_a_maker_is_found_by_its_slug_too() -> None:
     what = make_diff(gpus(gpu(GPUS[0], "1")), types=())
     wanted = modules_of(what).changes
 
-    found = diff_devices.diff_shared([what.node], SharedState(tags=OURS, manufacturers=makers), wanted).changes
+    found = diff_devices.diff_shared([what.node], SharedState(tags=OURS, manufacturers=makers), wanted)
     assert 3 == next(change for change in found if change.kind == "module type").body["manufacturer"]
     assert "manufacturer" not in {change.kind for change in found}
 
