@@ -104,7 +104,7 @@ limits text of locked memory, of services and users: NAME=BYTES, sorted, semicol
 process_limits text~ the same of processes that used RDMA
 gpu_models text "H100 SXM5 80GB"; of several models how many of which: "7x H100 SXM5 80GB, 1x H200 SXM"; null: no GPU
 window_seconds float~ between the two samples of its counters that were compared; null: there is one sample
-part_settings text what all GPUs, or the interfaces of all rails, have alike: KIND.FIELD=VALUE, sorted, blank between
+part_settings text what all GPUs, NPU ports or interfaces of rails have alike: KIND.FIELD=VALUE, sorted, blank between
 """,
         of=None,
     ),

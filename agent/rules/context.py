@@ -97,8 +97,8 @@ class RuleContext(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def gpu_by_pci(self) -> Mapping[str, Gpu]:
-        """GPUs by the id of their PCI function."""
-        return {g.pci: g for g in self.topology.gpus if g.pci}
+        """GPUs by the id of their PCI function; their own is that where the source does not show the bus."""
+        return {g.pci or g.id: g for g in self.topology.gpus}
 
     @cached_property
     def gpus(self) -> Mapping[str, Gpu]:

@@ -121,18 +121,19 @@ def _build_gpu(lines: Sequence[Sequence[str]]) -> Gpu | None:
         pstate=int(sensors["state"][1:]) if sensors and sensors["state"].startswith("P") else None,
         mig_current=mig[0],
         mig_pending=mig[1],
-        health=_read_health(first["persistence"], lines[0][2].strip()),
+        health=_read_health(first["persistence"], lines[0][2].strip(), sensors["limit"] if sensors else ""),
         error=_find_loss(lines),
     )
 
 
-def _read_health(persistence: str | None, ecc: str) -> GpuHealth | None:
+def _read_health(persistence: str | None, ecc: str, limit: str) -> GpuHealth | None:
     """`Off` in the column of the count: ECC is off. With MIG it is `On` and no count."""
     count = parse_digits(ecc, 11)
     health = GpuHealth(
         persistence={"On": True, "Off": False}.get(persistence or ""),
         ecc=True if count is not None else {"Off": False, "On": True}.get(ecc),
         uncorrectable_volatile=count,
+        power_limit_watts=float(limit.removesuffix("W")) if limit.endswith("W") else None,
     )
     return None if health == GpuHealth() else health
 

@@ -16,7 +16,7 @@ ACCELERATORS = (
         r"(?P<severity>correctable|uncorrectable|deferred) hardware errors detected in (?P<code>\w{1,32}) block",
         _RAS),
     row("amd_ras", None, "amdgpu", "hardware errors detected",  # a sum; a GPU that sleeps reads as 1048560 and more
-        _AMDGPU + r"(?:\{\d{1,20}\} ?)?(?:socket: (?P<socket>\d{1,4})(?:, die: \d{1,4})?,? )?\d{1,5} "
+        _AMDGPU + r"(?:\{\d{1,20}\} ?)?(?:socket: (?P<socket>\d{1,4})(?:, die: \d{1,4})?,? )?\d{1,5} (?:new )?"
         r"(?P<severity>correctable|uncorrectable|deferred) hardware errors detected in (?:total in )?"
         r"(?P<code>\w{1,32}) block", "Linux 5.7 to 6.12 amdgpu/amdgpu_ras.c"),
     row("amd_fatal", None, "amdgpu", "uncorrectable hardware error",

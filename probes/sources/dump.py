@@ -55,12 +55,13 @@ from probes.sources.output_names import (
     best_name,
     file_stem,
     find_device,
+    find_device_command,
     find_path,
     group_by_prefix,
     is_of_device,
     saved_name,
 )
-from probes.sources.pieces import IN_PARTS, LOG, NAMED_LOGS, OutputPiece, UnusedOutput, name_pieces
+from probes.sources.pieces import IN_PARTS, LOG, NAMED_LOGS, OutputPiece, UnusedOutput, join_files, name_pieces
 from probes.text import decode_saved
 from probes.tool_reports.unread import FEWEST
 
@@ -177,12 +178,13 @@ class SavedOutputs:
         self.unread: list[str] = []  # which outputs in a text of several are not used, and why
         self._pieces: dict[str, OutputPiece] = {}
         self._unused: list[UnusedOutput] = []  # in texts of several
-        self._joined: list[str] = []  # files of which each is one file of the kernel, behind the first one's
+        self._joined: dict[str, str] = {}  # files whose output stands behind that of an earlier one: what they are
         self._texts: set[str] = set()  # files that were looked through for outputs
         self._left, self._unsplit = _SPLIT_CHARACTERS, 0
         for name in names if self._is_copied else ():
             if name not in taken and not is_of_device(name) and not self.is_report(name):
                 self._look_into(name)
+        self._join_devices()
         self._drop_unnamed()
         if self._unsplit:
             self.unread.append(
@@ -191,6 +193,23 @@ class SavedOutputs:
         for argv in COMMANDS + SAVED if self._pieces else ():
             if argv not in self._names and (name := best_name(argv, list(self._pieces))):
                 self._names[argv] = name
+
+    def _join_devices(self) -> None:
+        """Files with the output of one command, each of another device, are one output."""
+        for argv, used in list(self._names.items()):
+            rivals = [name for name, read_as in self._contents.items() if argv in read_as and name != used]
+            if used is None or used in self._pieces or not rivals:
+                continue
+            joined = OutputPiece(self._start(used, PASTED_CHARACTERS)[0], None, place=f"{used}, line 1")
+            for name in rivals:
+                other = OutputPiece(self._start(name, PASTED_CHARACTERS)[0], None)
+                if whole := join_files(joined, other, saved_name(argv)):
+                    self._pieces[used] = joined = whole
+                    self._joined[name] = describe_command(argv)
+                    self._contents.pop(name)
+            if used in self._pieces:
+                self._contents.pop(used, None)
+                self._texts |= {used, *self._joined}
 
     def _drop_unnamed(self) -> None:
         """Leave out what does not state its interface where other outputs name interfaces: it may be of any of them."""
@@ -352,7 +371,7 @@ class SavedOutputs:
         texts = {piece.place.rpartition(", line ")[0] for piece in self._pieces.values()}
         texts |= {unused.place.rpartition(", line ")[0] for unused in self._unused}
         files = [self._account(self._shown(name), name) for name in self._paths if name not in (*texts, *self._joined)]
-        files += [GivenFile(self._shown(name), describe_command(SYSFS)) for name in self._joined]
+        files += [GivenFile(self._shown(name), read_as) for name, read_as in self._joined.items()]
         files += [GivenFile(name, None, why) for name, why in self._list_others()]
         rows = [self._account_alone(file) for file in files + pieces]
         return sorted(rows, key=lambda file: (file.read_as is not None, _in_lines(file.name)))
@@ -576,7 +595,10 @@ class SavedOutputs:
             from probes.tool_reports.own_report import leave_out_own  # lazy: few sources hold such a text
 
             start = leave_out_own(start)
-        pieces, unread = self._split(name, f"$ cat {path}\n{start}" if path else start, cut, bool(whole))
+        command = f"cat {path}" if path else find_device_command(name)
+        pieces, unread = self._split(name, f"$ {command}\n{start}" if command else start, cut, bool(whole))
+        if command and not path and pieces:
+            whole = ()  # the text alone does not name the device
         if own and pieces:
             pieces[saved_name(OWN_REPORT)] = OutputPiece(own, None, place=f"{name}, line 1")
         if self._documents.get(name) is not None:
@@ -596,7 +618,10 @@ class SavedOutputs:
             used = self._pieces.setdefault(piece_name, piece)
             if used is not piece and path and piece_name == saved_name(SYSFS):  # a fact of its own
                 self._pieces[piece_name] = used._replace(text=f"{used.text}\n{piece.text}")
-                self._joined.append(name)
+                self._joined[name] = describe_command(SYSFS)
+            elif used is not piece and (joined := join_files(used, piece, piece_name)):
+                self._pieces[piece_name] = joined
+                self._joined[name] = piece_name.replace("_", " ")
             elif used is not piece:
                 why = f"{used.place} is used"
                 unread.append(UnusedOutput(piece.place, piece_name.replace("_", " "), why, piece_name, piece))

@@ -153,6 +153,19 @@ def find_path(name: str) -> str | None:
     return f"/sys/class/net/{match['interface']}/{_with_folder(match['of_interface'])}"
 
 
+_PORT_TOOL = lazy_pattern(r"(?P<tool>mlxlink|mstlink)_(?:-\w{1,20}_){0,4}-d_(?P<device>[\w.:-]{1,60}?)(?:_-.{0,60})?")
+
+
+def find_device_command(name: str) -> str | None:
+    """The command that a file was saved of, where its output does not name the device.
+
+    >>> find_device_command("mlxlink_-d_37:00.1_-m_-c.txt"), find_device_command("mlxlink_-d_mlx5_0")
+    ('mlxlink -d 37:00.1', 'mlxlink -d mlx5_0')
+    """
+    match = _PORT_TOOL.fullmatch(file_stem(name))
+    return f"{match['tool']} -d {match['device']}" if match else None
+
+
 def _with_folder(attribute: str) -> str:
     folder = next((folder for folder in _FOLDERS if attribute.startswith(f"{folder}_")), "")
     shown = folder.replace("gid_attrs_", "gid_attrs/")

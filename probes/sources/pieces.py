@@ -86,6 +86,10 @@ _IP_LINK = "ip_link"
 _NPU_HEALTH = saved_name(NPU_HEALTH)
 _KUBE_TABLE = saved_name(KUBE_NODE[1])
 _NODES = (("node",), ("nodes",), ("no",))
+_DEVICE_LINE = lazy_pattern(  # of ibstat, ibv_devinfo, rdma link
+    r"(?m)^(?:CA '[\w.-]{1,64}'|hca_id:[ \t]{0,8}[\w.-]{1,64}|link [\w.-]{1,64}/\d{1,3}(?= ))"
+)
+_COMMAND_LINE = lazy_pattern(r"(?m)^\$ [^\n]{1,400}$")
 _STATED_COLUMNS = lazy_pattern(r"\b(?:jsonpath|custom-columns)=")
 _COUNTERS = lazy_pattern(
     r"^rdma (?:-\w+ )*statistic | -(?:stat|pfc_stat) |counters\b|/statistics/"
@@ -301,6 +305,18 @@ def _list_links(text: str) -> dict[str, str]:
         elif "LnkSta:" in line:
             links.setdefault(function, line.strip("> \t"))
     return links
+
+
+def join_files(used: OutputPiece, other: OutputPiece, name: str) -> OutputPiece | None:
+    """The parts of one output that two files hold; None where it is none in parts, or where a command or a device is in
+    both: then they are of several hosts, or of several times."""
+    begins = _COMMAND_LINE if name in (_HCCN, *_WITH_DEVICE) else _DEVICE_LINE if name.startswith(_RDMA) else None
+    if begins is None or used.host != other.host:
+        return None
+    first, second = (set(begins.findall(piece.text)) for piece in (used, other))
+    if not (first and second) or first & second:
+        return None
+    return used._replace(text=f"{used.text.rstrip()}\n{other.text}")
 
 
 def _is_of_another_time(name: str, piece: "Piece", commands: set[tuple[str, ...]], before: str) -> bool:

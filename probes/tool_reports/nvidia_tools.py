@@ -8,6 +8,7 @@ Sources: nvidia-smi(1), section "device monitoring"; NVIDIA IMEX service guide, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from probes.gpu.facts import normal_address
 from probes.text import ParseError, find_median, lazy_pattern
@@ -43,6 +44,11 @@ _OF_AMD = {
 }
 _OF_HEAT = (("GPU temp", "gtemp"), ("memory temp", "mtemp"))
 _HOT, _HOTTER = 80, 20  # °C; below it none is too hot, and the place in the air costs less
+_VERY_HOT = 90  # where the use is not known
+_Key = TypeVar("_Key", int, str)
+_ROW_PLACE = lazy_pattern(r"\|[^|]{0,60}?(?P<address>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0)\b")
+_ROW_DEGREES = lazy_pattern(r"[ |](?P<degrees>\d{2,3}) ?°?C ")
+_NPU_DEGREES = lazy_pattern(r"\| {1,4}[\d.]{1,6} {1,20}(?P<degrees>\d{2,3}) {1,30}\d{1,6} {0,6}/ {0,6}\d{1,6} {1,30}\|")
 _DIGITS = 9  # of the number of a GPU, of MHz
 _CELL = lazy_pattern(
     r"(?<!\S)(-?\d{1,12}(?:\.\d{1,6})?(?:/\d[\d.]{0,8})?|N/A)(?: ?(?:W|°?C|MHz|%|[KMGT]i?B(?:/s)?|Mb/s))?(?!\S)"
@@ -162,13 +168,46 @@ def _list_slow(samples: Mapping[int, Sequence[Mapping[str, str]]], maker: str = 
     hot: dict[int, list[str]] = {}
     for name, column in _OF_HEAT:
         busy = _list_busy(samples, column)
-        gpus = sorted(busy) if len(busy) >= _FEWEST_GPUS else []
-        usual = find_median(busy.values()) if gpus else 0
-        far = [gpu for gpu in gpus if busy[gpu] >= max(_HOT, usual + _HOTTER)]
-        for gpu in far if len(far) * _FEWEST_GPUS <= len(gpus) else ():
+        usual = find_median(busy.values()) if busy else 0
+        for gpu in _find_hotter(busy, _HOT):
             hot.setdefault(gpu, []).append(f"{name} {busy[gpu]:.0f} °C, the others {usual:.0f} °C")
     for gpu, stated in sorted(hot.items()):
         yield state_fault("value-odd", f"{maker} {gpu}", f"GPU {gpu}: {'; '.join(stated)}", "; ".join(stated))
+
+
+def _find_hotter(degrees: Mapping[_Key, float], least: float) -> list[_Key]:
+    """The few that are so hot, and far hotter than most."""
+    if len(degrees) < _FEWEST_GPUS:
+        return []
+    least = max(least, find_median(degrees.values()) + _HOTTER)
+    far = sorted(gpu for gpu, value in degrees.items() if value >= least)
+    return far if len(far) * _FEWEST_GPUS <= len(degrees) else []
+
+
+def list_hot_rows(text: str) -> list[ToolReport]:
+    """GPUs far hotter than most in the table of nvidia-smi, amd-smi, hl-smi or npu-smi, which has two lines for each:
+    busy or idle, so that they must be hotter than in a list that shows the use.
+
+    >>> row = "| 0000:{0}5:00.0  AMD Instinct MI300X | 0 %  {1} °C  0  150/750 W |\\n|  0  0  SPX | 0 %  N/A |\\n"
+    >>> rows = [row.format(gpu, 97 if gpu == 2 else 44) for gpu in range(4)]
+    >>> [report.subject for report in list_hot_rows("".join(rows))]
+    ['0000:25:00.0']
+    """
+    degrees: dict[str, float] = {}
+    above = address = ""
+    for line in short_lines(text, _LIMIT_LINE):
+        place, stated = _ROW_PLACE.search(line), _ROW_DEGREES.search(line)
+        of_npu = _NPU_DEGREES.search(line)
+        if place:
+            address = normal_address(place["address"])
+        value = stated["degrees"] if stated else above if place else ""
+        if address and value:
+            degrees.setdefault(address, float(value))
+            address = ""
+        above = of_npu["degrees"] if of_npu else ""
+    usual = find_median(degrees.values()) if degrees else 0
+    stated_of = {gpu: f"{degrees[gpu]:.0f} °C, the others {usual:.0f} °C" for gpu in _find_hotter(degrees, _VERY_HOT)}
+    return [state_fault("value-odd", gpu, f"temp {what}", f"temp {what}") for gpu, what in stated_of.items()]
 
 
 def _list_busy(samples: Mapping[int, Sequence[Mapping[str, str]]], column: str) -> dict[int, float]:

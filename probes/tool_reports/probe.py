@@ -100,6 +100,12 @@ OF_INTERFACES = (  # the interface follows
     (commands.ETHTOOL_SETTINGS, _reader("network.port_tools", "list_lost_link")),
     (commands.ETHTOOL_FEC, _reader("network.port_tools", "list_fec_off")),
 )
+_TABLES = (  # with two lines for each GPU
+    *commands.NVIDIA_SMI_TABLE,
+    *commands.AMD_SMI_SAVED[:1],
+    *commands.HL_SMI_SAVED,
+    commands.NPU_INFO,
+)
 _ALLOWANCES = _reader("network.sending", "list_allowances")
 
 
@@ -159,6 +165,7 @@ def _list_outputs(host: Host) -> Iterator[_Output]:
         (texts[:1], _reader("nvidia_tools", "list_spent_banks")),
         (commands.NVIDIA_SMI_SAVED, _reader("nvidia_tools", "list_slow_clocks")),
         (commands.AMD_HEALTH_SAVED[2:], _reader("nvidia_tools", "list_slow_amd")),
+        (_TABLES, _reader("nvidia_tools", "list_hot_rows")),
         (texts[1:], _reader("host_memory", "list_memory_faults")),
         (commands.RDMA_GUIDS, _reader("unnamed", "list_zero_guids")),
         (commands.IP_LINK_SAVED, _reader("network.addresses", "list_link_faults")),

@@ -220,6 +220,13 @@ READERS: tuple[Reader, ...] = (
         "probes.tool_reports.nvidia_tools:list_hot_gpus",
         "GPU 00000000:2D:00.0\n  Temperature\n    GPU Current Temp : 93 C\n    GPU Slowdown Temp : 92 C\n",
     ),
+    lenient(
+        "probes.tool_reports.nvidia_tools:list_hot_rows",
+        "".join(
+            f"|  {n}  HL-325L  N/A  | 0000:2{n}:00.0  N/A |  0 |\n| N/A  {41 + n * 19}C  N/A  9W |\n" for n in range(4)
+        ),
+    ),
+    lenient("probes.sources.output_names:find_device_command", "mlxlink_-d_37:00.1_-m_-c.txt"),
     parser("probes.tool_reports.network.addresses:list_empty_tables", "n_gids_found=0\n"),
     parser(
         "probes.tool_reports.network.addresses:list_open_settings",

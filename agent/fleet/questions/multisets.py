@@ -38,7 +38,7 @@ BAGS = (
     Multiset("cmdline", "kernel command line", "cmdline", own=OWN, common="cmdline_common"),
     Multiset("settings", "NCCL setting", "settings", chosen=True),
     Multiset("services", "service", "services", whole=False),
-    Multiset("part-settings", "setting of its GPUs or rails", "part_settings", whole=False),
+    Multiset("part-settings", "setting of its parts", "part_settings", whole=False),
 )
 
 

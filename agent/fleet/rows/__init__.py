@@ -142,16 +142,17 @@ class Reader:
         path_numbers, (check_numbers, pending) = self._paths(paths, ends, text), self._checks(checks, text)
         self._cost += sum(_FINDING_BYTES + len(finding.evidence) for finding in report.findings)
         self._cost += sum(_EVENT_BYTES + len(event.text) for event in report.events)
-        own_numbers = [(number,) for number in identity.numbers(node, gpus, nics, netdevs)]
+        holders = [*netdevs, *_list_npu_ports(topology.ascend)] if topology.ascend else netdevs
+        own_numbers = [(number,) for number in identity.numbers(node, gpus, nics, holders)]
         tables = {
             "gpu": gpu_rows,
             "nic": [network.nic_row(nic, rails.get(nic.id)) for nic in nics],
             "port": [network.port_row(nic, port, rails.get(nic.id)) for nic in nics for port in nic.ports],
             "netdev": [_netdev_row(netdev, place, rails) for place, netdev in enumerate(netdevs)],
             "address": [
-                (netdev.id, netdev.label, address)
-                for netdev in netdevs
-                for address in _select_different(netdev.addresses)
+                (holder.id, holder.label, address)
+                for holder in holders
+                for address in _select_different(holder.addresses)
             ],
             "finding": verdicts.finding_rows(report.findings),
             "probe": [verdicts.probe_row(probe) for probe in report.probes],
@@ -176,7 +177,7 @@ class Reader:
             len(own_numbers),
             compared,
             devices.list_models(tuple(gpu_kinds)),
-            format_part_settings(gpus, of_rails, report.software.driver.parameters),
+            format_part_settings(report, of_rails),
         )
         tables[HOST.name] = [verdicts.host_row(report, label, totals)]
         ids, digests = self._add_own(tables)
@@ -327,6 +328,14 @@ def _count_netdev(netdev: device_fields.NetdevFields, counters: ReportCounters) 
         for way, frames in (("sent", qos.pfc_frames_sent), ("received", qos.pfc_frames_received)):
             if any(frames):
                 counters.add_rows(subject, dict(zip(network.pfc_names(way, len(frames)), frames, strict=True)))
+
+
+def _list_npu_ports(ascend: report_fields.AscendFields) -> Iterable[device_fields.NetdevFields]:
+    """The ports inside of NPUs that have an address, as interfaces, which they are not: for the addresses alone."""
+    for port in ascend.ports:
+        if port.address:
+            name = port.nic or f"npu-{port.npu}"
+            yield device_fields.NetdevFields(id=name, label=f"NPU {port.npu}", addresses=[port.address])
 
 
 def _select_different(addresses: list[str]) -> Iterable[str]:

@@ -224,6 +224,13 @@ class NetdevFields(msgspec.Struct, frozen=True, gc=False):
     qos: QosFields | None = None
 
 
+@add_compared(gpu.NpuPort)
+class NpuPortFields(msgspec.Struct, frozen=True, gc=False):
+    npu: int
+    nic: str | None = None
+    address: str | None = None
+
+
 class PathFields(msgspec.Struct, frozen=True, gc=False):
     a: str
     b: str

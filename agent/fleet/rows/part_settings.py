@@ -1,5 +1,6 @@
-"""What all GPUs, or the interfaces of all rails, of a node have alike, as one text: compared with other nodes word by
-word. It has each field of the model that is compared among peers, and for which their table has no column."""
+"""What all GPUs, NPU ports or interfaces of rails of a node have alike, as one text: compared with other nodes word by
+word. It has each field of the model that is compared among peers, and for which their table has no column; and what
+the accelerators' drivers and IMEX are."""
 
 from __future__ import annotations
 
@@ -9,16 +10,18 @@ from typing import Any, get_args
 
 import msgspec
 
-from agent.fleet.rows.device_fields import GpuFields, NetdevFields
+from agent.fleet.rows.device_fields import GpuFields, NetdevFields, NpuPortFields
 from agent.fleet.rows.recent import Recent
+from agent.fleet.rows.report_fields import ReportFields
 from agent.fleet.rows.row_columns import COMPARED_WORDS
 from agent.fleet.table import Table
 from agent.fleet.tables import GPU, NETDEV
-from agent.model.gpu import Gpu
+from agent.model.gpu import Gpu, NpuPort
 from agent.model.nic import Netdev
 from agent.rules.peers.fields import NOTHING, PeerField, Value, list_fields
 
 _LONGEST = 120  # of a value
+_DRIVERS = ("amdgpu", "habanalabs", "neuron")  # modules, of which a node's table has no version
 
 
 class _Group:
@@ -30,17 +33,33 @@ class _Group:
         self.read: Callable[[Any], tuple[Value, ...]] = attrgetter(*names, *names[:1])
 
 
-def format_part_settings(
-    gpus: Sequence[GpuFields], rails: Sequence[NetdevFields], parameters: Mapping[str, str]
-) -> str | None:
+def format_part_settings(report: ReportFields, rails: Sequence[NetdevFields]) -> str | None:
     """KIND.FIELD=VALUE, sorted, blank between; a field of which two parts of the kind have different values is left
-    out: the node's own finding. `parameters`: of the GPU driver. None: nothing is known."""
-    alike = list(_read_alike(_GPU, gpus)), list(_read_alike(_NETDEV, rails)), parameters
-    text: str | None = _TEXTS.find("", alike)
+    out: the node's own finding. None: nothing is known."""
+    topology = report.topology
+    npus = topology.ascend.ports if topology.ascend else []
+    parts = (topology.gpus, rails, npus)
+    alike = [list(_read_alike(groups, own)) for (_, groups), own in zip(_KINDS, parts, strict=True)]
+    own = dict(_list_own(report))
+    text: str | None = _TEXTS.find("", (alike, own))
     if text is None:
-        text = _format_alike(*alike)
-        _TEXTS.add("", alike, text)
+        text = _format_alike(alike, own)
+        _TEXTS.add("", (alike, own), text)
     return text or None
+
+
+def _list_own(report: ReportFields) -> Iterator[tuple[str, str | None]]:
+    """Of the node itself: parameters and versions of the accelerators' drivers, nodes in the configuration of IMEX."""
+    software, ascend = report.software, report.topology.ascend
+    for name, value in software.driver.parameters.items():
+        yield f"driver.{name}", value
+    for module in software.modules:
+        if module.name in _DRIVERS:
+            yield f"module.{module.name}", module.version
+    yield "imex.nodes", software.imex.get("nodes_config")
+    if ascend:
+        yield "npu.driver_version", ascend.driver_version
+        yield "npu.firmware_version", ascend.firmware_version
 
 
 def _read_alike(groups: Iterable[_Group], parts: Sequence[Any]) -> Iterator[tuple[Value, ...]]:
@@ -58,11 +77,9 @@ def _read_alike(groups: Iterable[_Group], parts: Sequence[Any]) -> Iterator[tupl
         yield first
 
 
-def _format_alike(
-    gpus: Sequence[tuple[Value, ...]], rails: Sequence[tuple[Value, ...]], parameters: Mapping[str, str]
-) -> str:
-    words = {f"driver.{name}": _format(value) for name, value in parameters.items() if value}
-    for kind, groups, rows in (("gpu", _GPU, gpus), ("netdev", _NETDEV, rails)):
+def _format_alike(rows_by_kind: Sequence[Sequence[tuple[Value, ...]]], own: Mapping[str, str | None]) -> str:
+    words = {name: _format(value) for name, value in own.items() if value}
+    for (kind, groups), rows in zip(_KINDS, rows_by_kind, strict=True):
         alike = [
             (field, _format(value))
             for group, values in zip(groups, rows, strict=True)
@@ -85,10 +102,10 @@ def _format(value: Value) -> str:
     return "_".join(text.split())
 
 
-def _group_fields(struct: Any, read: Any, table: Table) -> list[_Group]:
+def _group_fields(struct: Any, read: Any, table: Table | None = None) -> list[_Group]:
     """The compared fields of a struct of the model that are read of a report and are in no column, by the field of
     the struct that holds them."""
-    columns = {column.name for column in table.own}
+    columns = {column.name for column in table.own} if table else set[str]()
     groups: dict[str, list[PeerField]] = {}
     for word in COMPARED_WORDS:
         for field in list_fields(struct, word):
@@ -106,5 +123,9 @@ def _list_read(read: Any, parent: str) -> frozenset[str]:
     return frozenset(read.__struct_fields__ if read else ())
 
 
-_GPU, _NETDEV = _group_fields(Gpu, GpuFields, GPU), _group_fields(Netdev, NetdevFields, NETDEV)
+_KINDS = (
+    ("gpu", _group_fields(Gpu, GpuFields, GPU)),
+    ("netdev", _group_fields(Netdev, NetdevFields, NETDEV)),
+    ("npu", _group_fields(NpuPort, NpuPortFields)),
+)
 _TEXTS = Recent()  # nodes of a kind are mostly set up alike

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from agent.fleet.rows.device_fields import NONE, GpuFields, Int, NetdevFields, NicFields
+from agent.fleet.rows.device_fields import NONE, GpuFields, Int, NetdevFields, NicFields, NpuPortFields
 
 
 class CpuFields(msgspec.Struct, frozen=True, gc=False):
@@ -83,11 +83,20 @@ class NcclFields(msgspec.Struct, frozen=True, gc=False):
     searched: Raw = NONE
 
 
+class LoadedFields(msgspec.Struct, frozen=True, gc=False):
+    """A kernel module."""
+
+    name: str
+    version: str | None = None
+
+
 class SoftwareFields(msgspec.Struct, frozen=True, gc=False):
     driver: DriverFields = DriverFields()
     services: list[ServiceFields] = []
     rdma_stack: StackFields = StackFields()
     nccl: NcclFields = NcclFields()
+    modules: list[LoadedFields] = []
+    imex: dict[str, str] = {}
     limits: dict[str, str] = {}
     shared_memory_mib: Int | None = None
 
@@ -187,11 +196,18 @@ class EventFields(msgspec.Struct, frozen=True, gc=False):
     times: list[str] = []
 
 
+class AscendFields(msgspec.Struct, frozen=True, gc=False):
+    driver_version: str | None = None
+    firmware_version: str | None = None
+    ports: list[NpuPortFields] = []
+
+
 class TopologyFields(msgspec.Struct, frozen=True, gc=False):
     pci: Raw = NONE
     gpus: list[GpuFields] = []
     nics: list[NicFields] = []
     netdevs: list[NetdevFields] = []
+    ascend: AscendFields | None = None
     paths: Raw = NONE
 
 

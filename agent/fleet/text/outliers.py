@@ -9,12 +9,13 @@ from agent.fleet.questions.multisets import ABSENT
 from agent.fleet.questions.outliers import Outliers
 from agent.fleet.rows.row_columns import COMPARED_WORDS
 from agent.fleet.text.parts import count, hosts, name_asked, number, share, wrap_item
-from agent.model.gpu import Gpu
+from agent.model.gpu import Gpu, NpuPort
 from agent.model.nic import Netdev
 from agent.outputs.text.lines import BLANK, Line, make_heading, wrap_paragraph
 from agent.rules.peers.fields import list_fields
 
-_KINDS = {"gpu": (Gpu, "GPUs"), "netdev": (Netdev, "rails")}
+_KINDS = {"gpu": (Gpu, "all GPUs"), "netdev": (Netdev, "all rails"), "npu": (NpuPort, "all NPUs")}
+_OWN = {"driver": "driver parameter {}", "module": "version of module {}", "imex": "number of {} that IMEX is set to"}
 _STATES = {
     "no_driver": "no driver is bound",
     "vfio": "it is passed to a guest (vfio)",
@@ -103,15 +104,19 @@ def _format_setting(text: str) -> str:
     """
     >>> _format_setting("gpu.health.power_limit_watts=600"), _format_setting("driver.NvLinkDisable=1")
     ('power limit of all GPUs is 600 W', 'driver parameter NvLinkDisable is 1')
+    >>> _format_setting("npu.driver_version=25.5.1"), _format_setting("imex.nodes=17")
+    ('driver version of all NPUs is 25.5.1', 'number of nodes that IMEX is set to is 17')
     """
     name, _, value = text.partition("=")
     kind, _, path = name.partition(".")
-    if kind not in _KINDS:
-        return f"{kind} parameter {path} is {value}"
+    if kind in _OWN:
+        return f"{_OWN[kind].format(path)} is {value}"
     struct, parts = _KINDS[kind]
     words = (field.word for name in COMPARED_WORDS for field in list_fields(struct, name) if field.path == path)
     word = next(words, None)
-    return f"{word.title} of all {parts} is {value}{f' {word.unit}' * bool(word.unit)}" if word else text
+    if word is None:
+        return f"{path.replace('_', ' ')} of {parts} is {value}"
+    return f"{word.title} of {parts} is {value}{f' {word.unit}' * bool(word.unit)}"
 
 
 def _describe_place(outlier: Outlier) -> str:

@@ -44,11 +44,15 @@ def affinity_gpu_far_from_nic(context: RuleContext) -> Iterator[Result]:
     near: list[Gpu] = []
     far: list[tuple[Gpu, Path]] = []
     doubtful: list[Gpu] = []  # they may have a rail near
+    resting = 0  # GPUs that are not judged, as those of guests, and have none near
     for gpu in sorted(context.topology.gpus, key=lambda gpu: gpu.id):
         answer = _not_judged_reason(context, gpu)
-        best = None if answer else _nearest_path(context, gpu)
-        if best is None:
-            yield answer or about_gpu(gpu).unknown("not-known", fact="its way to the rails")
+        best = _nearest_path(context, gpu)
+        if answer:
+            resting += best is not None and best.pcie_kind not in _NEAR
+            yield answer
+        elif best is None:
+            yield about_gpu(gpu).unknown("not-known", fact="its way to the rails")
         elif best.pcie_kind in _NEAR:
             near.append(gpu)
             yield about_gpu(gpu).passes()
@@ -60,17 +64,13 @@ def affinity_gpu_far_from_nic(context: RuleContext) -> Iterator[Result]:
             yield about_gpu(gpu).unknown(context.why_bus_unread.prefixed("a rail near it may not be listed: "))
         else:
             far.append((gpu, best))
-    is_usual = len(near) >= _SURELY * (len(doubtful) + len(far))
+    is_usual = len(near) >= _SURELY * (len(doubtful) + len(far) + resting)
     if not near:
         yield from _judge_without_switches(context, far)
-    elif is_usual or _count_own_rails(context) >= _count_root_ports(context, _judge_all(near, doubtful, far)):
+    elif is_usual or _count_own_rails(context) >= _count_root_ports(context):
         yield from (_fail_distance(context, gpu, best) for gpu, best in far)
     elif far:
         yield _fail_few_nics(context, far)
-
-
-def _judge_all(near: list[Gpu], doubtful: list[Gpu], far: list[tuple[Gpu, Path]]) -> list[Gpu]:
-    return [*near, *doubtful, *(gpu for gpu, _ in far)]
 
 
 def _not_judged_reason(context: RuleContext, gpu: Gpu) -> Result | None:
@@ -136,10 +136,10 @@ def _crosses_sockets(context: RuleContext, gpu: Gpu, best: Path) -> bool | None:
     return here.distances[there.id] >= _OTHER_SOCKET
 
 
-def _count_root_ports(context: RuleContext, gpus: list[Gpu]) -> int:
-    """How many root ports the GPUs hang from: each could have a rail of its own."""
+def _count_root_ports(context: RuleContext) -> int:
+    """How many root ports the GPUs hang from, those of guests, too: each could have a rail of its own."""
     tops = set()
-    for gpu in gpus:
+    for gpu in context.topology.gpus:
         function = find_function(context, gpu)
         above = context.ancestors(function) if function else []
         tops.add(above[-1].id if above else gpu.id)

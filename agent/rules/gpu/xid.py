@@ -50,7 +50,8 @@ def gpu_xid(context: RuleContext) -> Iterator[Result]:
         else:
             yield NODE.not_applicable("no-such-device", detail="no NVIDIA GPU")
     for pci in sorted(subjects.keys() | events_of.keys()):
-        subject = subjects.get(pci, f"pci:{pci}")
+        known = context.gpu_by_pci.get(pci)
+        subject = subjects.get(pci) or (f"gpu:{known.id}" if known else f"pci:{pci}")
         if events := events_of.get(pci):
             yield _fail_xid(context, subject, pci, events)
         else:

@@ -153,6 +153,7 @@ def _shadowing_rows(context: RuleContext, key: str) -> list[EffectiveSetting]:
 
 _KEY = "NCCL_TOPO_FILE"
 _GPU_CLASSES = ("0x0302", "0x0300")
+_SURELY = 4  # of so many devices in the file one may be missing, and it is still the file of this machine
 
 
 @rule("nccl-topo-file-stale")
@@ -191,9 +192,25 @@ def _judge_topo_file_stale(context: RuleContext, where: EffectiveSetting) -> Res
     rows += tuple(Evidence(f"{gpu.label} is not in the file", gpu.pci or "", where.value) for gpu in left_out[:8])
     if not rows:
         return NODE.passes()
+    lost = [row for row in devices_named if row[1] in absent and row[0] in _GPU_CLASSES]
+    if lost and not left_out and len(absent) * _SURELY <= len(addresses):
+        return _fail_gpu_absent(where, [address for _, address in lost], len(gpus), rows)
     both = [f"names {join_labels(absent)}, where nothing is"] if absent else []
     both += [f"leaves out {join_labels([gpu.label for gpu in left_out])}"] if left_out else []
     return _fail_topo_file_stale(where, "other", f"{where.value} {' and '.join(both)}", rows)
+
+
+def _fail_gpu_absent(where: EffectiveSetting, lost: list[str], count: int, rows: tuple[Evidence, ...]) -> Fail:
+    """The file is that of this machine: all that is here is in it, and nearly all of it is here."""
+    some = f"{len(lost)} of {count + len(lost)} GPUs of {where.value} {'are' if len(lost) > 1 else 'is'}"
+    return NODE.fail(
+        summary=f"{some} not here: nothing is at {join_labels(lost)}; all others are as it has them",
+        impact=f"Jobs that ask for {count + len(lost)} GPUs do not start, or run on fewer.",
+        evidence=(where.evidence(_KEY), *rows),
+        severity="error",
+        cause="gpu-absent",
+        ids=frozenset(lost),
+    )
 
 
 def _fail_topo_file_stale(where: EffectiveSetting, cause: str, what: str, rows: tuple[Evidence, ...]) -> Fail:

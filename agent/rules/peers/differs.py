@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.reasons import Reason
@@ -35,6 +36,8 @@ _IMPACTS = {
     "gpu": "A job on all GPUs runs at the pace of the slowest one, and no setting of the job explains this difference.",
     "network": "Traffic over this path is handled differently from that of its peers: collectives run at the pace of "
     "the slowest path.",
+    "numa": "Programs on its CPUs use the memory of other nodes: copies to and from its devices are slower, and the "
+    "host has less memory than it could.",
     "cxl": "A region over several expanders is as fast as the slowest of them, and uses of each what the smallest has.",
 }
 _TOOLS = {  # by maker of the GPU
@@ -72,7 +75,8 @@ def peer_differs(context: RuleContext) -> Iterator[Result]:
             if group[0].kind in _ANSWERED:
                 compared |= _list_compared(group)
             found = list(compare_parts(group, context.settings.free_fields | _list_judged(context, group)))
-            differences = _drop_repeated([one for one in found if isinstance(one, PeerDifference)])
+            differences = [_turn(one) for one in found if isinstance(one, PeerDifference)]
+            differences = _drop_repeated(differences)
             faults = [_describe(one) for one in differences]
             known += differences
             faults += _describe_gaps([one for one in found if isinstance(one, PeerGap)])
@@ -139,12 +143,10 @@ def _fail_part(difference: PeerDifference, number: int) -> Fail:
     severity, confidence = _weigh(difference)
     path = f"{part.kind}.{difference.field.path}"
     usual = difference.values[result.usual[0]]
+    first = difference.parts[result.usual[0]]
+    of_two = first.ids if len(difference.parts) == 2 else frozenset()  # a fault of either explains it
     title, mine, theirs = format_difference(word.title, difference.values[number], usual, word.unit)
-    others = (
-        f"the other {len(result.usual)} {_name_peers(part)}"
-        if len(result.usual) > 1
-        else difference.parts[result.usual[0]].label
-    )
+    others = f"the other {len(result.usual)} {_name_peers(part)}" if len(result.usual) > 1 else first.label
     return part.fail(
         summary=f"{title} is {mine} ({others}: {theirs})",
         impact=_choose_impact(part, severity, result.pattern),
@@ -152,20 +154,36 @@ def _fail_part(difference: PeerDifference, number: int) -> Fail:
         severity=severity,
         confidence=confidence,
         cause=path,
-        situation=_SITUATIONS.get(path) or _SITUATIONS.get(part.kind, ""),
+        situation="no-memory" if _is_without(difference) else _SITUATIONS.get(path) or _SITUATIONS.get(part.kind, ""),
         field=path,
-        peers=frozenset(difference.parts[n].key for n in result.usual),
+        ids=part.ids | of_two,
+        peers=frozenset() if of_two else frozenset(difference.parts[n].key for n in result.usual),
     )
 
 
 def _weigh(difference: PeerDifference) -> tuple[str, str]:
     """Severity and confidence: all alike is a choice, a minority is a fault, halves are one only without an order."""
     part, word, result = difference.parts[0], difference.field.word, difference.vote
+    if _is_without(difference):
+        return "warning", "medium"
     is_felt = word.word == "equal" and not (word.enough and min(difference.values) >= word.enough)
     if not is_felt or result.pattern or (result.halves and not is_irregular(result)):
         return "info", "high"
     severity = one_level_lower("warning") if part.role.startswith("storage") else "warning"
     return severity, "low" if result.halves else "high"
+
+
+def _is_without(difference: PeerDifference) -> bool:
+    """Whether a part has nothing of an amount that its peers have."""
+    return difference.field.word.tolerance > 0 and min(difference.values) == 0
+
+
+def _turn(difference: PeerDifference) -> PeerDifference:
+    """Of two halves the one that has nothing is the odd one."""
+    result = difference.vote
+    if not (result.halves and _is_without(difference) and difference.values[result.usual[0]] == 0):
+        return difference
+    return replace(difference, vote=replace(result, odd=result.usual, usual=result.odd))
 
 
 def _describe_gaps(gaps: Sequence[PeerGap]) -> list[Fail]:
@@ -205,7 +223,7 @@ def _choose_impact(part: PeerPart, severity: str, pattern: str) -> str:
         return _CHOICE
     if severity == "info":
         return _NOTE
-    return _IMPACTS[part.kind if part.kind == "cxl" else "network" if part.role else "gpu"]
+    return _IMPACTS[part.kind if part.kind in _IMPACTS else "network" if part.role else "gpu"]
 
 
 def _name_peers(part: PeerPart) -> str:

@@ -155,7 +155,8 @@ def _number(value: str) -> float | None:
     match = _NUMBER.match(value.strip())
     if match is None:
         return None
-    text = match[0] if _GROUPED.match(match[0]) else match[0].replace(",", ".", 1)
+    decimal = "," if "." in match[0] else "."  # beside a point a comma parts thousands
+    text = match[0] if _GROUPED.match(match[0]) else match[0].replace(",", decimal, 1)
     number = float(text.replace(",", ""))
     return number if number < _NO_COUNT else None
 

@@ -43,6 +43,19 @@ def scan_outputs(outputs: Outputs) -> Report:
     return report
 
 
+def test_lines_of_a_log_are_of_the_gpu_that_another_output_names() -> None:
+    """At its address, although no list of PCI functions is there."""
+    table = (
+        "| NVIDIA-SMI 570.124.06    Driver Version: 570.124.06    CUDA Version: 12.8 |\n"
+        "|   0  NVIDIA H100 80GB HBM3  On  |   00000000:61:00.0 Off |                    0 |\n"
+        "| N/A   34C    P0    70W /  700W |       1MiB /  81559MiB |      0%      Default |\n"
+        "+--------------------------------+----------------------+----------------------+\n"
+    )
+    report = scan_outputs({"nvidia-smi.txt": table, "dmesg.txt": XID})
+    assert [(f.rule, f.subject, f.label) for f in report.findings] == [("gpu-xid", "gpu:0000:61:00.0", "GPU0")]
+    assert report.topology.gpus[0].health.power_limit_watts == 700
+
+
 def list_hosts(report: Report) -> list[tuple[str | None, list[str]]]:
     """Names and files of `source.hosts`."""
     return [(host.name, host.files) for host in report.source.hosts or []]

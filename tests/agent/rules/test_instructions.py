@@ -56,6 +56,7 @@ SITUATIONS = {
     "correctable", "power-cycle", "init", "reboot", "memory", "over", "peer", "software",
     "board", "count", "power-reading", "vf-guid", "vf-policy", "vf-physical", "fec-off", "not-needed",
     "state", "stated-label", "gpu-setting", "gpu-width", "port-setting", "addresses", "guids", "network", "gpu-link",
+    "no-memory", "gpu-absent",
     "other-model", "mismatch", "no-gpu", "not-loaded", "not-built", "speed", "mtu", "log",
     "amd-block", "amd-page-fault", "amd-power-controller", "amd-ring-timeout",
     "failed", "api-mismatch", "bar-missing", "closed-modules", "driver-too-old", "firmware-missing",

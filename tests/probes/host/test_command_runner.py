@@ -8,6 +8,7 @@ import re
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -264,6 +265,16 @@ def test_a_running_process_has_a_name_a_user_a_state_and_an_age() -> None:
         rf"\S+ of {getpass.getuser()}, pid {os.getpid()}, state R \(running\)(, in \w+)?, running for \d+ (s|min|h)",
         line,
     )
+
+
+def test_an_import_that_hangs_holds_nothing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Psutil reads /proc/stat."""
+    (tmp_path / "psutil.py").write_text("import time\ntime.sleep(60)\n")
+    monkeypatch.setattr(tool, "_ANSWER_SECONDS", 0.1)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "psutil", raising=False)
+
+    assert describe_process(os.getpid()) is None
 
 
 def test_a_process_that_is_gone_is_none() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import tarfile
 import time
@@ -124,6 +125,35 @@ def test_a_file_that_is_named_after_a_file_of_the_kernel_is_that_file(tmp_path: 
     assert {file.read_as for file in host.saved.list_files()} == {"sysfs files"}
     assert host.read("/proc/cmdline") == b"BOOT_IMAGE=/vmlinuz iommu=pt\n"
     assert host.read("/sys/class/infiniband/mlx5_1/ports/1/rate") == b"200 Gb/sec (4X HDR)\n"
+
+
+def test_parts_of_one_output_in_several_files(tmp_path: Path) -> None:
+    """Each below its command, or in a file that is named after it; not where a command is in both."""
+    (tmp_path / "hccn_link.txt").write_text("# hccn_tool -i 0 -link -g\nlink status: UP\n")
+    (tmp_path / "hccn_speed.txt").write_text("# hccn_tool -i 0 -speed -g\nSpeed: 200000 Mb/s\n")
+    (tmp_path / "hccn_later.txt").write_text("# hccn_tool -i 0 -link -g\nlink status: DOWN\n")
+    for device, state in (("37:00.0", "Active"), ("37:00.1", "Polling")):
+        (tmp_path / f"mlxlink_-d_{device}.txt").write_text(f"Operational Info\n----\nState : {state}\n")
+    host = open_source(str(tmp_path))
+
+    assert [file.name for file in host.saved.list_files() if file.read_as is None] == ["hccn_link.txt, line 1"]
+    assert host.run("hccn_tool").stdout == (
+        "$ hccn_tool -i 0 -link -g\nlink status: DOWN\n$ hccn_tool -i 0 -speed -g\nSpeed: 200000 Mb/s\n"
+    )
+    assert re.findall("-d .*|State.*", host.run("mlxlink").stdout) == [
+        *("-d 37:00.0", "State : Active"), *("-d 37:00.1", "State : Polling"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("second", "devices"), [("mlx5_1", ["mlx5_0", "mlx5_1"]), ("mlx5_0", ["mlx5_0"])])
+def test_a_file_for_each_device_of_one_command(second: str, devices: list[str], tmp_path: Path) -> None:
+    """One output, unless a device is in two of them: another host, or another time."""
+    for number, device in enumerate(("mlx5_0", second)):
+        (tmp_path / f"ibstat_{number}.txt").write_text(f"CA '{device}'\n\tCA type: MT4129\n\tNumber of ports: 1\n")
+    host = open_source(str(tmp_path))
+
+    assert devices == re.findall("CA '(.*)'", host.run("ibstat").stdout)
+    assert len(devices) == sum(file.read_as is not None for file in host.saved.list_files())
 
 
 def test_a_tree_with_saved_outputs_answers_both(tmp_path: Path) -> None:

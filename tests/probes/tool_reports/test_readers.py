@@ -98,6 +98,22 @@ def test_a_text_without_its_command_is_recognized(text: str, command: tuple[str,
     assert identify_command(text)[0] == command
 
 
+NPU_ROWS = "".join(
+    f"| {npu}     910B3    | OK    | 93.1        {{}}                0    / 0             |\n"
+    f"| 0             | 0000:0{npu + 1}:00.0  | 0           0    / 0          3400 / 65536         |\n"
+    for npu in range(4)
+)
+
+
+def hot_table(*degrees):
+    """Four cards in the table of hl-smi, these first, the others at 41 °C."""
+    return "".join(
+        f"|   {card}  HL-325L             N/A  | 0000:{22 + card}:00.0     N/A |                   0  |\n"
+        f"| N/A   {heat}C   N/A  223W /  900W |    672MiB / 131072MiB |     0%           N/A |\n"
+        for card, heat in enumerate([*degrees, 41, 41, 41][:4])
+    )
+
+
 @pytest.mark.parametrize(
     ("read", "text", "expected"),
     [
@@ -115,6 +131,10 @@ def test_a_text_without_its_command_is_recognized(text: str, command: tuple[str,
         (stated.list_stated, texts.PLUGIN_LOG, [("kube-xid", None), ("kube-marked", None)]),
         (accelerators.list_gaudi_errors, texts.HL.format(count=3), [("gaudi-events", "0000:22:00.0")]),
         (accelerators.list_gaudi_errors, texts.HL.format(count=0), []),
+        (nvidia_tools.list_hot_rows, hot_table(98), [("value-odd", "0000:22:00.0")]),
+        (nvidia_tools.list_hot_rows, hot_table(88), []),  # busy, and no more
+        (nvidia_tools.list_hot_rows, hot_table(98, 98, 97, 96), []),  # all of them: the room is hot
+        (nvidia_tools.list_hot_rows, NPU_ROWS.format(38, 97, 40, 39), [("value-odd", "0000:02:00.0")]),
         (accelerators.list_amd_links, XGMI_ROWS.format("U", "U", "D", "U"), [("amd-link-down", "0000:27:00.0")]),
         (accelerators.list_amd_links, XGMI_ROWS.format("D", "D", "D", "D"), []),  # the board does not wire it
         (accelerators.list_amd_links, RDCI_ROWS, [("amd-link-down", "AMD 1")]),

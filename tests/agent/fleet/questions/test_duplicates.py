@@ -14,7 +14,7 @@ from agent.fleet.engines import connect
 from agent.fleet.known_duplicates import OWN, PATTERN, common
 from agent.fleet.questions.duplicates import find_duplicates
 from agent.fleet.questions.outliers import find_outliers
-from tests.agent.fleet.small import asked, interface, node, port
+from tests.agent.fleet.small import asked, interface, node, port, report
 from tests.conftest import IN_FULL
 
 
@@ -91,6 +91,14 @@ def test_the_same_address_on_two_nodes(tmp_path):
 
     with asked(tmp_path, *(node(f"n{n}", netdevs=eth(n)) for n in range(1, 8))) as tables:
         assert told(tables) == [("IP address", "10.0.0.9/24", "n[1-2]")]
+
+
+def test_an_address_of_two_npus(tmp_path):
+    """A port inside of an NPU is no interface of its host."""
+    addresses = [("192.0.2.10", "192.0.2.2"), ("192.0.2.11", "192.0.2.2"), ("192.0.2.12", "192.0.2.3")]
+    ports = [[{"npu": n, "address": address} for n, address in enumerate(pair)] for pair in addresses]
+    with asked(tmp_path, *(report(f"n{n}", topology={"ascend": {"ports": ports[n]}}) for n in range(3))) as tables:
+        assert told(tables) == [("IP address", "192.0.2.2", "n[0-1]")]
 
 
 def test_the_same_address_with_different_prefix_lengths(tmp_path):

@@ -386,6 +386,26 @@ def test_what_all_gpus_of_a_node_are_set_to(tmp_path, odd, answers):
     assert told(answer) == [("part-settings", "n3", *values) for values in answers]
 
 
+@pytest.mark.parametrize(
+    ("table", "name", "odd", "usual", "answer"),
+    [
+        ("topology", "ascend", {"ports": [{"npu": 0, "mtu": 1500}]}, {"ports": [{"npu": 0, "mtu": 4200}]}, "npu.mtu"),
+        ("topology", "ascend", {"driver_version": "25.5.0"}, {"driver_version": "25.5.1"}, "npu.driver_version"),
+        ("software", "modules", [{"name": "habanalabs", "version": "1"}], [{"name": "habanalabs", "version": "2"}],
+         "module.habanalabs"),
+        ("software", "modules", [{"name": "mlx5_core", "version": "1"}], [{"name": "mlx5_core", "version": "2"}], None),
+        ("software", "imex", {"nodes_config": "17"}, {"nodes_config": "18"}, "imex.nodes"),
+    ],
+)  # fmt: skip
+def test_what_drivers_and_ports_of_other_accelerators_are_set_to(tmp_path, table, name, odd, usual, answer):
+    reports = [report(f"n{n}", **{table: {name: odd if n == 3 else usual}}) for n in range(8)]
+    with asked(tmp_path, *reports) as tables:
+        found = find_outliers(tables)
+    assert [(where, value.partition("=")[0]) for _, where, value, _ in told(found)] == (
+        [("n3", answer)] if answer else []
+    )
+
+
 def test_settings_of_parts_have_the_fields_that_peers_are_compared_by(tmp_path):
     """And that no column of their table has; after a reset only where it is another value."""
     with asked(tmp_path, with_settings(1, 700.5), with_settings(2, 700.0, pending=False)) as tables:

@@ -117,7 +117,8 @@ def test_links_counters_and_what_is_counted(shape: str, reader: Reader) -> None:
     )
     assert host["verdict"] == report.summary.verdict
     assert host["driver"] == report.software.driver.version
-    assert [row["address"] for row in found["address"]] == [a for d in t.netdevs for a in d.addresses]
+    of_npus = [port.address for port in (t.ascend.ports if t.ascend else []) if port.address]
+    assert [row["address"] for row in found["address"]] == [*(a for d in t.netdevs for a in d.addresses), *of_npus]
 
 
 def test_events_and_limits_are_what_the_report_has() -> None:
