@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+COPIED = "fork"  # of multiprocessing, only between `hold_stop_signals`; the child sets handlers of its own first
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Handler = Callable[[int, FrameType | None], Any] | signal.Handlers
 

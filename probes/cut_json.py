@@ -1,4 +1,4 @@
-"""JSON that somebody pasted without its end: closed behind the last value that is whole."""
+"""JSON that was pasted without its end: closed behind the last value that is whole."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class Worker:
         """The wait status once the process is gone; None while it is not. Never waits."""
         try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:  # reaped by someone else (SIGCHLD ignored by whoever started us)
+        except ChildProcessError:  # reaped by another process (SIGCHLD ignored by the one that started us)
             return 0
         return status if pid else None
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import io
 
 STDIN = "-"
-NOTICE_SECONDS = 2.0  # without a word
+NOTICE_SECONDS = 2.0  # before a notice
 _LIMIT_BYTES = 2 << 30  # what is larger is a file already
 _CHUNK_BYTES = 1 << 20
 

@@ -43,6 +43,8 @@ class PossibleCause:
         self.waiting: frozenset[int] = frozenset()  # of a hang: ranks that are known to have waited
         self.local: int | None = None  # the number of its GPU on every host, of a slow communicator
         self.is_plain = False  # by a row that has less of a line than others
+        self.is_general = False  # by a row that has only that something ended, is gone or took too long
+        self.steps_after = 0  # lines of steps below all that it rests on, at most so many as are remembered
         self.waits_for_all = False  # a hang in which every rank takes part
         self.facts: dict[str, str] = {}  # what the join looks up: gid, index
 

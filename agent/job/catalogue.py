@@ -38,6 +38,9 @@ class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     role: str
     info: str | None = None  # the role of such a line at level INFO, where it is another
     placed: bool = False  # the pattern is also given the place and level that NCCL writes before a message
+    general: bool = (
+        False  # only that something ended, is gone or took too long: a failure of more before it explains it
+    )
     plain: bool = False  # has less of a line than other rows: left out where one of them explains it
     fault: str = "unknown"
     confidence: str | None = None  # by its role, where no other is given
@@ -91,6 +94,12 @@ def load_patterns() -> tuple[Pattern, ...]:
         with open(os.path.join(FOLDER, name), encoding="utf-8") as file:
             patterns += map(Pattern, file.read().split(ROW_HEAD)[1:])
     return tuple(patterns)
+
+
+@cache
+def load_general() -> frozenset[str]:
+    """The rows whose lines have no more than that something ended, is gone or took too long."""
+    return frozenset(row.id for row in load_rows() if row.general)
 
 
 class WordIndex(NamedTuple):

@@ -8,7 +8,8 @@ from agent.job.candidate import ORDER, SLOW, PossibleCause, name_hosts, name_num
 from agent.job.causes import find_candidates
 from agent.job.causes.differing_ranks import describe_differences
 from agent.job.causes.network import read_address
-from agent.job.evidence import MANY_STEPS, Evidence
+from agent.job.error_lines import has_lower_level
+from agent.job.evidence import ASKED, MANY_STEPS, Evidence
 from agent.job.fold import fold
 from agent.job.settings import find_nearest, judge_settings
 from agent.model.job_answer import JobEvidence, JobSetting
@@ -17,8 +18,12 @@ from probes.text import lazy_pattern
 _FORGIVABLE = frozenset(("exception", "unexplained", "connect", "consequence"))
 # A late rank that came, a batch that was left out, a file that was found at the next try
 _RECOVERS = frozenset(
-    ("part-failed", "horovod-stalled", "gpu-out-of-memory", "gpu-out-of-memory-hip", "download-failed")
-)
+    (
+        "part-failed", "horovod-stalled", "gpu-out-of-memory", "gpu-out-of-memory-hip", "download-failed",
+        "launcher-signal", "gpus-missing", "ray-head-lost", "nan-on-rank",
+    )
+)  # fmt: skip
+_OPTIONAL = frozenset(("gdrcopy-failed",))  # what a library goes on without, in a job that ends well
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
 _LOST_CONNECTIONS = frozenset(
     ("connection-closed", "connection-broken", "connect-failed", "connect-failed-unnamed", "python-connection-lost")
@@ -111,21 +116,38 @@ def _ends_well(evidence: Evidence) -> bool:
 def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
     """Warnings and exceptions that a job outlived are notes: its regular end, or many steps, come after them. Of any
     other failure a job is known to have outlived it where both do."""
-    ends = {evidence.names[line.file]: line.number for line in evidence.ended_well.values()}
+    ends = {evidence.names[line.file]: line.number for name, line in evidence.ended_well.items() if name != ASKED}
+    asked = {evidence.names[line.file]: line.number for name, line in evidence.ended_well.items() if name == ASKED}
     goes_on = {
         evidence.names[file]: steps[0] for file, steps in evidence.last_steps.items() if len(steps) == MANY_STEPS
     }
     ends_well = _ends_well(evidence)
+    for candidate in candidates:
+        candidate.steps_after = _count_steps(evidence, candidate)
     if not ends_well:
         if any(candidate.role in _WAITING for candidate in candidates):
             return  # for what the others wrote, one that ended may be waited for
         ends = goes_on
     for candidate in candidates:
         is_forgivable = candidate.role in _FORGIVABLE or candidate.id in _RECOVERS
+        is_forgivable |= ends_well and all(has_lower_level(row.text) for row in candidate.evidence)
         if _is_before(candidate, ends) and (
             is_forgivable or (ends_well and candidate.role in _FAILED | _HUNG and _is_before(candidate, goes_on))
         ):
             candidate.role = "note"
+        if candidate.role == "unexplained" and _is_before(candidate, asked):
+            candidate.role = "note"
+        if ends_well and candidate.id in _OPTIONAL and candidate.role == "slow":
+            candidate.role = "note"
+
+
+def _count_steps(evidence: Evidence, candidate: PossibleCause) -> int:
+    if candidate.first_line is None:
+        return 0
+    file, first = candidate.first_line
+    name = evidence.names[file]
+    last = max((row.line or 0 for row in candidate.evidence if row.source == name), default=first)
+    return sum(number > last for number in evidence.last_steps.get(file, ()))
 
 
 def _go_on(evidence: Evidence, candidates: list[PossibleCause]) -> None:
@@ -139,7 +161,7 @@ def _go_on(evidence: Evidence, candidates: list[PossibleCause]) -> None:
 
 
 def _is_before(candidate: PossibleCause, ends: Mapping[str, int]) -> bool:
-    """Whether all that a cause rests on stands before these lines of its files."""
+    """Whether all that a cause rests on is before these lines of its files."""
     lines = [(row.source, row.line or 0) for row in candidate.evidence]
     return bool(lines) and all(source in ends and number < ends[source] for source, number in lines)
 

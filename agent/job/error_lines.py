@@ -24,7 +24,20 @@ _GIVES_UP = lazy_pattern(
     re.IGNORECASE,
 )
 _ERROR_LEVEL = lazy_pattern(r"^[EF]\d{4} \d\d:\d\d:\d\d|^\[?(?:ERROR|CRITICAL|FATAL)\b")
-_NO_ERROR = lazy_pattern(  # a heading or a label: "#  error handling: peer failure"; a counter: "RX Error Count : 0"
+_NONE = lazy_pattern(  # counted, and none ("rank 0 failed" is no count), or the value of a measure: "error 0.02"
+    r"(?:^|[,;:(|.])\s{0,40}0 (?:(?:\w{1,12} ){0,2}(?:errors|failures|exceptions|timeouts)\b|"
+    r"failed (?=\w{2,20}s\b)|\w{2,20}s (?:\w{1,12} and )?failed\b)|"
+    r"\b(?:no|zero|without) (?:errors?|failures?|exceptions?)\b|"
+    r"\b(?:errors?|failures?|failed|exceptions?|killed|aborted)\b[\w ()/.-]{0,40}[:=]\s{0,8}"
+    r"(?:None|null|no|false|0)\s{0,8}(?=[,;)|]|$)|"
+    r"\berror(?:[ _]rate)?\s?[=:]?\s{0,4}\d{1,6}\.\d{1,9}(?:e[+-]?\d{1,3})?(?![.\w])",
+    re.IGNORECASE,
+)
+# What Python ignores; a quotation with its author; a heading or a label: "#  error handling: peer failure"; a counter:
+# "RX Error Count : 0"
+_NO_ERROR = lazy_pattern(
+    r"(?:.{0,80}: ?)?Exception ignored in|"
+    r"[^\"]{0,60}\"[^\"=:]{1,160}\" {1,4}(?:\([\w .'-]{2,60}\)|-{1,2} ?[\w .'-]{2,60})\s{0,8}$|"
     r"[#\s]{0,40}error (?:handling|detection|correction|reporting|injection|recovery) {0,8}:|"
     r"[\w #()/.-]{0,60}(?:error|fail|abort|fatal)[\w ()/.-]{0,40}(?:count|lane|rate|total)\w{0,4}\s{0,40}"
     r"[:=]?\s{0,8}[\[\d]|"
@@ -40,7 +53,7 @@ QUIET = (
 # Of glog and logging below "error": "I1103 04:12:05.101 1 a.py:6] ", "2026-09-01 10:20:11.25: W a.cc:5] ", "INFO: "
 _LEVEL = lazy_pattern(
     r"(?:^|\[|: )[IW]\d{3,4} \d\d:\d\d:\d\d|\d\d:\d\d:\d\d[.,]\d{1,9}: [IW] |^(?:INFO|WARNING)\b|"
-    r"\[(?:INFO|WARN|WARNING|DEBUG)\]|(?:\| |- )(?:INFO|WARNING|DEBUG)(?: \||:| -)|" + QUIET
+    r"\[(?:INFO|WARN|WARNING|DEBUG)\]|(?:\| |- )(?:INFO|WARNING|DEBUG)(?: \||:| -)|\bUCX {1,3}WARN\b|" + QUIET
 )
 _FRAME = lazy_pattern(r"  File \"|frame #\d|#\d{1,3} ")
 _LONGEST = 300  # characters that are looked at
@@ -56,10 +69,10 @@ def is_error(text: str) -> bool:
 
     >>> is_error("E: load failed"), is_error("mlx5_3: timed out"), is_error("request 7 timed out")
     (True, True, False)
-    >>> is_error("RX Error Count : 0")
-    False
+    >>> is_error("RX Error Count : 0"), is_error("done: 0 errors, 0 failed ranks"), is_error("rank 0 failed: no memory")
+    (False, False, True)
     """
-    head = text[:_LONGEST]
+    head = _NONE.sub("", text[:_LONGEST])
     if _FRAME.match(head) or not (names_error(head) or _gives_up(head)):
         return False
     if '":' in head and not names_error(_EMPTY_FIELD.sub("", head)):

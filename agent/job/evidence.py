@@ -23,6 +23,7 @@ from probes.text import lazy_pattern
 MOST_EVENTS = 100_000
 MANY_STEPS = 30  # lines of steps after an error that a job outlived
 _MOST_ERRORS = 64  # of a file that no row explains; the last of them is the last of the file
+ASKED = "echo $?"  # a regular end of some command, of which the job may have been
 _OF_HOSTS = ("kernel log", "log of a service", "saved output")
 
 
@@ -210,6 +211,7 @@ class FileState:
         self.ignores: int | None = None  # the line that announces an exception which is ignored
         self.place: re.Match[str] | None = None  # of a process that ended, in the box of Hydra
         self.prompt_host: str | None = None
+        self.asks_exit: LogLine | None = None  # `echo $?`, whose answer is below it
         self.stack: LogLine | None = None  # of MPICH: its first line, with the rank and host that it names
 
     def end_table(self) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from agent.job.candidate import ORDER, SLOW, PossibleCause
 
 _CLOCKS = 5.0  # seconds by which clocks of hosts may differ, and lines be late
+_BY_SILENCE = frozenset(("missing", "silent"))
+_OUTLIVED, _NEAR, _NEXT = 3, 100, 12  # steps after an error; lines between one and the end that it explains
 _UNCAUGHT, _MESSAGE = "terminate called after throwing", 2  # lines
 _MESSAGES = frozenset(("exception", "connect", "unexplained", "silent"))  # what may come before an exit with a code
 _SYMPTOMS = frozenset(("network", "connect", "hang", "silent", "cancel", "consequence", "unexplained"))
 _OF_SCHEDULERS = frozenset(("cancelled", "time-limit"))
+_ENDED_BY = _OF_SCHEDULERS | {"memory-limit", "job-displaced", "pod-evicted"}
+_NO_REASON, _SIGNALS = frozenset(("consequence", "silent")), frozenset(("launcher-signal", "killed"))
 # What a scheduler's signal brings about; a process that exits while others run is ended with its step, too
 _AFTER_SIGNAL = frozenset(
     ("error", "exit", "crash", "network", "connect", "silent", "cancel", "consequence", "exception")
@@ -59,6 +63,8 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
     """Whether the effect follows from the cause."""
     if _has_message(cause, effect) or _has_message(effect, cause):
         return _has_message(cause, effect)
+    if _has_more(cause, effect) or _has_more(effect, cause):
+        return _has_more(cause, effect)
     if effect.is_plain and not cause.is_plain and cause.role == effect.role and _same_process(cause, effect):
         return _precedes(cause, effect)  # the same failure, on its way up
     if cause.id == "killed" and effect.id == "mpi-daemon-lost":
@@ -67,6 +73,10 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
         return _precedes(cause, effect)  # what a scheduler does not end in time it kills
     if cause.id == "deepep-timeout" and effect.id == "cuda-719":
         return _precedes(cause, effect)  # its kernels stop themselves so after their time-out
+    if cause.id in _ENDED_BY and effect.id not in _ENDED_BY and (effect.role in _NO_REASON or effect.id in _SIGNALS):
+        return True  # who ended it is often written after what the processes wrote of it
+    if cause.id == "rank-slower" and effect.id == "pace-dropped":
+        return True
     if cause.id in _OF_SCHEDULERS and effect.role in _AFTER_SIGNAL and _stands_before(cause, effect):
         return True
     if cause.role == "consequence" and effect.id == "ends-in-error":
@@ -130,6 +140,34 @@ def _has_message(cause: PossibleCause, crash: PossibleCause) -> bool:
     if crash.facts.get("how") != _UNCAUGHT or cause.role not in ("connect", "hard", "error", "network"):
         return False
     return first is not None and line is not None and first[0] == line[0] and 0 < line[1] - first[1] <= _MESSAGE
+
+
+def _has_more(cause: PossibleCause, effect: PossibleCause) -> bool:
+    """Whether a failure that shows more is above one that has only that something ended, is gone or took too long:
+    what comes later and is general cannot be the cause of what came earlier and is not."""
+    if not effect.is_general or cause.is_general or cause.role not in (_ENDS | _MESSAGES) - _BY_SILENCE:
+        return False
+    if cause.steps_after > _OUTLIVED or not _is_earlier(cause, effect):
+        return False
+    is_own = _same_process(cause, effect)
+    if cause.role in _MESSAGES:  # which a program may have caught
+        lines = _NEAR if is_own or effect.id != "crash" else _NEXT if cause.role == "exception" else 0
+        if not _is_near(cause, effect, lines):
+            return False
+    if is_own or _share(cause.hosts, effect.hosts):
+        return True
+    return not (cause.hosts and effect.hosts) or effect.role in ("exit", "network", "connect", "hang")
+
+
+def _is_earlier(cause: PossibleCause, effect: PossibleCause) -> bool:
+    if cause.at is not None and effect.at is not None and cause.at.seconds != effect.at.seconds:
+        return cause.at.seconds < effect.at.seconds
+    return _stands_before(cause, effect)
+
+
+def _is_near(cause: PossibleCause, effect: PossibleCause, lines: int) -> bool:
+    one, other = cause.first_line, effect.first_line
+    return one is not None and other is not None and one[0] == other[0] and other[1] - one[1] <= lines
 
 
 def _is_before_exit(cause: PossibleCause, effect: PossibleCause) -> bool:

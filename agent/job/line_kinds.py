@@ -69,6 +69,8 @@ _TOKENS = frozenset(
     b"startup Uvicorn fired RUNNING EXIT SIGNAL TensorRT "
     b"python torchrun exits SUCCEEDED successfully "
     b"unable cannot can could couldn timed timeout lost refused giving unhealthy unreachable respond down hung stuck "
+    b"echo passed Benchmark program run exit Exit rc status return TESTS tests Performance Total completed simulation "
+    b"Simulation ignored "
     b"RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
 )
 

@@ -75,12 +75,33 @@ _WELL = (
     b"SUCCEEDED",
     b"finished successfully",
     b"completed successfully",
+    b"xit status",
+    b"xit Status",
+    b"End of program",
+    b"Finalising parallel run",
+    b"Benchmark duration",
+    b"exit 0",
+    b"rc=0",
+    b"return value 0",
+    b"TESTS PASSED",
+    b"tests passed",
+    b" passed",
+    b"uccessfully completed",
+    b"Performance:",
+    b"Total wall time:",
+    b"imulation complete",
+    b"imulation finished",
 )
 _WELL_FORM = lazy_pattern(
     r"# Out of bounds values : 0 OK|# Avg bus bandwidth|[Tt]raining (?:is )?(?:complete|finished|done)|[Jj]ob completed"
-    r"(?: successfully)?|exit(?:ed)? (?:with )?(?:exit )?code:? 0\b|Destroy COMPLETE|Finished training|"
+    r"(?: successfully)?|[Ee]xit(?:ed)? (?:with )?(?:exit )?(?:code|[Ss]tatus)?:? ?0\b|Destroy COMPLETE|"
+    r"Finished training|"
     r"'train_runtime':|Trainer\.fit` stopped: `max_|worker group successfully finished|Application shutdown complete|"
     r"Job '[\w-]{1,80}' succeeded|Process \d{1,9} exits successfully|group finished \(SUCCEEDED\)|"
+    r"\brc=0\b|\(return value 0\)|(?i:^\W{0,8}(?:all (?:\d{1,9} )?|100% )tests passed)|"
+    r"^=+ \d{1,9} passed(?:, \d{1,9} (?!fail|error)\w{1,20})* in |"
+    r"^Successfully completed\.|^Performance:\s{1,12}[\d.]{1,20}\s|^Total wall time: \d|"
+    r"[Ss]imulation (?:complete|finished)\b|\] End of program\b|^Finalising parallel run|^Benchmark duration \(s\):|"
     r"(?i:\b(?:training|fine-?tuning|pre-?training|job|run|workflow|benchmark)\b)[\w ]{0,30} "
     r"(?:finished|completed) successfully"
 )
@@ -180,6 +201,7 @@ def read_table_line(state: FileState, line: LogLine) -> None:
 def _read_well(state: FileState, line: LogLine) -> None:
     match = _WELL_FORM.search(line.text)
     if match is not None:
+        state.found.add("other")
         state.evidence.ended_well[match[0].lower()[:40]] = line
         state.evidence.note_end(line)
 
@@ -238,7 +260,7 @@ def _read_ignored(state: FileState, line: LogLine) -> None:
 
 def _read_error(state: FileState, line: LogLine) -> None:
     """A line that is called an error, of a library that no row is for."""
-    if line.level is not None or not is_error(line.text):
+    if line.level is not None or not is_error(line.text) or _WELL_FORM.search(line.text):
         return
     state.found.add("other")
     if "Traceback" in line.text or not has_lower_level(line.whole):

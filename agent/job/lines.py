@@ -75,11 +75,17 @@ _PREFIX_FORMS: tuple[tuple[str, str], ...] = (
     ),
     ("sglang", r"\[20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?: TP(?P<task>\d{1,5})|(?: (?:DP|PP|TP|EP)\d{1,5}){1,4})\] "),
     ("compose", r"(?P<service>[\w.-]{1,60}) {0,20}\| "),
+    (
+        "bracket",
+        r"\[(?P<host>(?!rank\d|c10d|mlx\d)(?=[A-Za-z.-]{1,40}\d)[A-Za-z][\w.-]{0,62})(?::(?P<task>\d{1,5}))?\]:? ?",
+    ),
+    ("rank", r"\[rank[ =:](?P<task>\d{1,7})\]:? ?|rank[ =:](?P<task__2>\d{1,7}) (?=[A-Z]{4,8}\b)"),
     ("srun", r"\s{0,6}(?P<task>\d{1,7}): ?"),
     ("mpich", r"\[(?P<task>\d{1,7})\] "),
     ("pdsh", r"(?P<host>[A-Za-z][\w.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3})(?:: | (?=\[rank\d))"),
 )
-_AMBIGUOUS = ("compose", "srun", "mpich", "pdsh")  # may be something else
+_AMBIGUOUS = ("compose", "bracket", "rank", "srun", "mpich", "pdsh")  # may be something else
+_NESTED = ("bracket", "rank")
 _PREFIXES = tuple((name, re.compile(form), name not in _AMBIGUOUS) for name, form in _PREFIX_FORMS)
 _NO_HOSTS = lazy_pattern(
     r"(?:.{0,60}(?:Error|Exception|Warning)|srun|slurmstepd|libfabric|mpirun|INFO|WARN\w{0,4}|ERROR|FATAL|DEBUG|error|"
@@ -159,11 +165,12 @@ class Prefixes:
         counts: Counter[str] = Counter()
         for line in lines:
             for name, form, sure in _PREFIXES:
-                if name not in _OF_RANKS and sure:
+                if name in _NESTED or (name not in _OF_RANKS and sure):
                     continue
                 match = form.match(line)
                 if match is not None and (sure or not _is_word(match)):
                     counts[name] += 1
+            counts.update(_find_nested(line))
         self.are_of_ranks = any(counts[name] >= max(3, len(lines) // 2) for name in _OF_RANKS)
         self._usual = {name for name, count in counts.items() if count >= max(3, _SHARE * len(lines))}
 
@@ -184,12 +191,23 @@ class Prefixes:
                     if name in unsure or ("host" in names and "host" in match.groupdict()):
                         continue  # a word of the message: "gpu-a01: NVRM: .."
                     unsure.add(name)
-                names |= {key: value for key, value in match.groupdict().items() if value}
+                names |= {key.partition("__")[0]: value for key, value in match.groupdict().items() if value}
                 line = rest
                 break
             else:
                 break
         return line, names
+
+
+def _find_nested(line: str) -> list[str]:
+    """Prefixes in brackets, and of ranks, that are behind a time."""
+    names = []
+    for name, form, sure in _PREFIXES * 2:
+        match = form.match(line) if sure or name in _NESTED else None
+        if match is not None and match.end() and not _is_word(match):
+            line = line[match.end() :]
+            names += [name] if name in _NESTED and name not in names else []
+    return names
 
 
 def _is_word(match: re.Match[str]) -> bool:

@@ -11,7 +11,7 @@ from itertools import chain
 
 from agent.job.catalogue import ENDING, FAILING, FailureRow, Pattern
 from agent.job.dumps.ras import JsonSnapshotReader
-from agent.job.evidence import Evidence, FileState, LineEvent, Tail, WatchdogState
+from agent.job.evidence import ASKED, Evidence, FileState, LineEvent, Tail, WatchdogState
 from agent.job.line_forms import MOST_OF_A_KIND
 from agent.job.line_kinds import Kind, make_kind
 from agent.job.line_readers import read_progress
@@ -101,6 +101,8 @@ class LogReader:
                     self._read_snapshot(state, raw, number, prefixes)  # its first line
             if key != b"\n":
                 last, last_number = raw, number
+            elif state.asks_exit is not None:
+                self._read_exit(state, raw)
         state.end_table()
         self._end_snapshot(state)
         if state.prompt_host is not None and not evidence.ranks.file_hosts.get(file):
@@ -114,6 +116,16 @@ class LogReader:
             evidence.note_time(find_time(text), file)
         reason = "RAS: a snapshot is damaged or cut" if state.damaged_snapshots else None
         return JobFile(name=name, read_as=_name_kind(state.found), lines=number, reason=reason)
+
+    def _read_exit(self, state: FileState, raw: bytes) -> None:
+        """The answer of `echo $?`: a regular end where it is 0."""
+        line = state.asks_exit
+        if line is not None and raw.strip():
+            state.asks_exit = None
+            if raw.strip() == b"0":
+                state.found.add("other")
+                self.evidence.ended_well[ASKED] = line
+                self.evidence.note_end(line)
 
     def _read_snapshot(self, state: FileState, raw: bytes, number: int, prefixes: Prefixes) -> bool:
         """Whether a line is of the snapshot of RAS that began above it; records of NCCL may be between its lines."""
@@ -292,7 +304,7 @@ _TELLING = (
     "status", "number", "code", "peer", "nic", "port", "bus", "pid", "hosts", "tasks", "task", "missing", "where",
     "first", "second",
 )  # fmt: skip
-_MORE_OF_CUDA = ("nvls-", "cuda-error", "cuda-library-error")
+_MORE_OF_CUDA = ("nvls-", "cuda-error", "cuda-init", "cuda-library-error")
 _EXITS = ("task-exit", "mpi-exit", "spawn-exit")
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _UNEXPLAINED = FailureRow(

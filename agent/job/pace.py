@@ -41,11 +41,11 @@ class _Form(NamedTuple):
 
 _FORMS = (
     _Form(re.compile(rb"elapsed time per iteration \((?P<unit>ms|s)\): {0,8}" + _VALUE), False),
-    _Form(re.compile(_VALUE + rb" ?(?P<unit>us|ms|s|secs?|seconds?)(?: ?/ ?| per )" + _WORK + rb"\b"), False),
+    _Form(re.compile(_VALUE + rb" ?(?P<unit>us|ms|s|secs?|seconds?)(?: ?/ ?| per )" + _WORK + rb"\b(?! ?[:=])"), False),
     _Form(
         re.compile(
             rb"\b(?:(?:train_)?" + _WORK + rb"[ _](?:time|timing|duration)|(?:time|sec(?:onds)?)[ _/](?:per[ _])?"
-            + _WORK + rb")(?: in s)?(?: ?[\[(](?P<unit>us|ms|s|sec|seconds)[\])])?['\"]? ?[:=] {0,8}" + _VALUE
+            + _WORK + rb"|dt)(?: in s)?(?: ?[\[(](?P<unit>us|ms|s|sec|seconds)[\])])?['\"]? ?[:=] {0,8}" + _VALUE
             + rb" ?(?P<after>us|ms|s\b|sec)?"
         ),
         False,
@@ -61,7 +61,18 @@ _FORMS = (
     ),
 )  # fmt: skip
 
-_WORDS = (b"/", b"ime", b"iming", b"uration", b"PerSec", b"per_sec", b"hroughput", b" per ", b"FLOP")  # one is in each
+_WORDS = (
+    b"/",
+    b"ime",
+    b"iming",
+    b"uration",
+    b"PerSec",
+    b"per_sec",
+    b"hroughput",
+    b" per ",
+    b"FLOP",
+    b"dt",
+)  # one is in each
 
 
 class PaceForm(NamedTuple):

@@ -49,6 +49,7 @@ def read_pod(state: FileState, line: LogLine) -> None:
 def read_prompt(state: FileState, line: LogLine) -> None:
     """A shell's prompt, with a command that starts no process on other hosts: its host is that of the lines below it,
     where none of them names one."""
+    state.asks_exit = line if line.text.rstrip().endswith("echo $?") else None
     match = _PROMPT.match(line.text)
     if match is not None and not _STARTS_ELSEWHERE.search(match["command"]):
         state.prompt_host = state.prompt_host or (match["host"] or match["host2"]).partition(".")[0]

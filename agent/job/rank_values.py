@@ -17,6 +17,11 @@ _MOST_CELLS = 24
 _RANK_LINE = lazy_pattern(
     r"[\s>*|-]{0,12}(?:global |world )?[Rr]ank(?: ?[=:#] ?| {1,8})(?P<rank>\d{1,6})\b(?P<rest>[ ,:=|(].{1,200})$"
 )
+_SLOWEST = lazy_pattern(  # "slowest rank: 13 (host a, gpu 5) compute 1404 ms, median over ranks 770 ms"
+    r"(?i:\bslowest rank)[ :=#]{1,3}(?P<rank>\d{1,6})\b(?P<between>.{0,80}?)\b"
+    r"(?P<value>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>[mu]?s)\b"
+    r".{0,30}?\b(?i:median|mean|average|avg|others)\b.{0,30}?\b(?P<usual>\d{1,9}(?:\.\d{1,9})?) ?(?P=unit)\b"
+)
 _HOST = lazy_pattern(
     r"\b(?:[Nn]ode|[Hh]ost)(?:name)?(?:\s{0,2}[=:]\s{0,2}|\s{1,4}(?=\S{0,62}\d))(?P<host>(?=[\d.-]{0,62}[A-Za-z])[A-Za-z0-9][\w.-]{0,62})"
 )
@@ -39,7 +44,7 @@ _PHASE = lazy_pattern(
 _RANK_COLUMN = lazy_pattern(r"(?:global[ _]|world[ _])?rank(?:[ _](?:id|no|number))?", re.IGNORECASE)
 _HOST_COLUMN = lazy_pattern(r"(?:host|node)(?:[ _]?name)?", re.IGNORECASE)
 _RATE = lazy_pattern(
-    r"/s(?:ec)?\b|gbps|\bmhz\b|flops?\b|(?:\b|_)perf(?:ormance)?(?:\b|_)|throughput|bandwidth|\bbw\b|\w{3}bw\b",
+    r"/s(?:ec)?\b|gbps|\bmhz\b|flops?\b|(?:\b|_)perf(?:orm\w{1,8})?(?:\b|_)|throughput|bandwidth|\bbw\b|\w{3}bw\b",
     re.IGNORECASE,
 )
 _TIME = lazy_pattern(r"(?:\b|_)(?:ms|us|s|secs?|seconds?)\b|time|latency|duration|timing", re.IGNORECASE)
@@ -60,6 +65,18 @@ class RankValue(NamedTuple):
     line: int
 
 
+class SlowestRank(NamedTuple):
+    """The slowest rank as a report names it, beside what is usual."""
+
+    rank: int
+    host: str | None
+    value: float
+    usual: float
+    text: str
+    file: int
+    line: int
+
+
 class RankBlock:
     """Values of one quantity, a rank each."""
 
@@ -74,6 +91,7 @@ class RankValues:
 
     def __init__(self) -> None:
         self.blocks: list[RankBlock] = []
+        self.slowest: list[SlowestRank] = []
         self._open: dict[str, RankBlock] = {}
         self._file, self._heading, self._heading_line = -1, "", 0
         self._columns: list[str] = []
@@ -91,6 +109,11 @@ class RankValues:
         if file != self._file:
             self._file, self._heading, self._columns = file, "", []
             self._open.clear()
+        if (stated := _SLOWEST.search(text)) is not None and len(self.slowest) < _MOST_BLOCKS:
+            host = _HOST.search(stated["between"])
+            row = (int(stated["rank"]), host["host"] if host else None, float(stated["value"]), float(stated["usual"]))
+            self.slowest.append(SlowestRank(*row, stated[0], file, line))
+            return
         match = _RANK_LINE.match(text)
         own = writer is not None and not self._columns
         if match is not None or own:

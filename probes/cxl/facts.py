@@ -47,4 +47,4 @@ class CxlFacts(NamedTuple):
 
     memdevs: tuple[CxlMemdev, ...]
     regions: tuple[CxlRegion, ...] = ()
-    cut: bool = False  # the output has no end: what its last objects lack is not known
+    cut: bool = False  # the output has no end: what is missing from its last objects is not known

@@ -154,16 +154,18 @@ def _ask_owner(pid: int) -> tuple[str, float] | None:
 
     In a process of its own: psutil reads /proc/stat when it is imported, and that file can hang.
     """
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            import psutil
+    from probes.child import fork_child  # lazy: only where something hangs
 
+    reader, writer = os.pipe()
+
+    def ask() -> None:
+        import psutil
+
+        with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
             os.write(writer, f"{time.time() - process.create_time()} {process.username()}".encode())
-        finally:  # whatever it is: nothing of the parent's may run here
-            os._exit(0)
+
+    child = fork_child(ask)
     os.close(writer)
     try:
         answer = os.read(reader, _ANSWER_BYTES) if select.select([reader], [], [], _ANSWER_SECONDS)[0] else b""

@@ -204,7 +204,7 @@ def keep_lines(content: bytes, needles: Sequence[bytes], failures: Sequence[byte
 
 
 _FLOOD_BYTES = 12 << 20  # of kept lines
-_FORM_BYTES, _TIME_BYTES = 300, 120  # of a line, that tell its form; that its time takes
+_FORM_BYTES, _TIME_BYTES = 300, 120  # of a line, that show its form; that its time takes
 _ENDS = 2000  # lines of one form that are kept of a flood, first and last ones each
 _VARYING = r"0x[0-9a-f]+|\d{4,}(?![\d:])|(?:\d\d:){2}\d\d\S{0,16}"
 _VARIES = lazy_pattern(_VARYING.encode())

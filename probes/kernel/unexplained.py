@@ -1,4 +1,4 @@
-"""Lines of drivers that read as a failure and that no row of the table of sentences knows.
+"""Lines of drivers that read as a failure and fit no row of the table of sentences.
 
 Whether one counts is a matter of rules; here a line is collected where the driver that wrote it is one of GPUs, NICs,
 their switches or the IOMMU, and its words are those of a failure.

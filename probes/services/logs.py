@@ -35,7 +35,7 @@ from probes.text import ESCAPES, lazy_pattern
 LINE_CHARACTERS = 1000
 TEXT_CHARACTERS = 300
 EVENTS_LIMIT = 200
-_FORMS = 3  # of lines of one service that no row knows
+_FORMS = 3  # of lines of one service that fit no row
 _ERRORS = ("ERROR", "CRITICAL", "FATAL")
 _OPENSM_ERROR = lazy_pattern(r"\w{1,60}: ERR [0-9A-F]{4}: ")
 FAILED = "failed"  # the code of what systemd states of a service

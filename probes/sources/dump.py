@@ -178,7 +178,7 @@ class SavedOutputs:
         self.unread: list[str] = []  # which outputs in a text of several are not used, and why
         self._pieces: dict[str, OutputPiece] = {}
         self._unused: list[UnusedOutput] = []  # in texts of several
-        self._joined: dict[str, str] = {}  # files whose output stands behind that of an earlier one: what they are
+        self._joined: dict[str, str] = {}  # files whose output was added to that of an earlier one: what they are
         self._texts: set[str] = set()  # files that were looked through for outputs
         self._left, self._unsplit = _SPLIT_CHARACTERS, 0
         for name in names if self._is_copied else ():

@@ -55,7 +55,7 @@ _NAME = lazy_pattern(  # before its values
 _BESIDE = lazy_pattern(r"(?P<name>[\w.+-]{1,64}):(?P<value>[^\n]{0,400})")
 _ERROR = lazy_pattern(r"(?:cat|head|tail|grep|more|bash|-bash): (?P<path>/[^\s:']{1,300}):? [^\n]{1,100}")
 _VALUE = lazy_pattern(r"\d: \w{1,40}|\d{1,4} Gb/sec \([^()]{1,20}\)|\d{1,3}(?:\.\d)? GT/s(?: PCIe)?|\S{1,200}")
-_LABEL_CHARACTERS = 40  # around a name that stands above its values
+_LABEL_CHARACTERS = 40  # around a name above its values
 
 
 class FileCommand(NamedTuple):

@@ -46,7 +46,7 @@ _BARE = (  # what a value alone is of
 )
 
 
-def tabulate_hosts(text: str, with_states: bool = True) -> str | None:
+def tabulate_hosts(text: str, with_states: bool = True, _: frozenset[str] = frozenset()) -> str | None:
     """A table with a row for each host, as comma-separated values; None where a text is not of several hosts.
     `with_states`: also the states of links, which the readers of known outputs judge by themselves.
 
@@ -150,7 +150,7 @@ def _name_by_path(words: str) -> str | None:
 
 
 _LOOP = lazy_pattern(
-    r"[^\n]{0,120}?\bfor[ \t]{1,8}(?P<variable>\w{1,20})[ \t]{1,8}in[ \t]{1,8}(?P<values>[^;\n]{1,300})[;\n]"
+    r"\bfor[ \t]{1,8}(?P<variable>\w{1,20})[ \t]{1,8}in[ \t]{1,8}(?P<values>[^;\n]{1,300})[;\n]"
     r"[ \t]{0,8}do\b(?P<body>[^\n]{1,500})"
 )
 _END = lazy_pattern(r"[ \t>]{0,40}(?:[$#%❯] |\[?[\w-]{1,40}@[^\n$#%]{1,80}[$#%][ \t]?)\S|[ \t>]{0,40}(?:`{3,}|~{3,})")
@@ -162,10 +162,10 @@ _KINDS = (  # of what a tool numbers
 _MOST_OUTPUT, _MOST_PARTS = 400, 64  # lines
 
 
-def tabulate_loop(text: str, with_states: bool = True) -> str | None:
+def tabulate_loop(text: str, with_states: bool = True, read: frozenset[str] = frozenset()) -> str | None:
     r"""What a loop printed of each of its values, or a command on each of several hosts: a line for each with the name
     and the lines, separated by tabs. None where the text has none, or the lines cannot be told apart. `with_states`:
-    as of `tabulate_hosts`.
+    as of `tabulate_hosts`. `read`: lines that are left out, as a reader has them.
 
     >>> loop = "$ for b in 1a 3c 4d; do echo -n \"$b \"; lspci -s $b -vv | grep -o MaxReadReq.*; done\n"
     >>> tabulate_loop(loop + "1a MaxReadReq 4096\n3c MaxReadReq 512\n4d MaxReadReq 4096\n")
@@ -183,7 +183,7 @@ def tabulate_loop(text: str, with_states: bool = True) -> str | None:
             [
                 line.replace("\t", " ")
                 for line in own
-                if with_states or not (_STATE.search(line) or _BARE_STATE.fullmatch(line))
+                if line not in read and (with_states or not (_STATE.search(line) or _BARE_STATE.fullmatch(line)))
             ],
         )
         for name, own in parts

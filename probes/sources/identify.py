@@ -515,7 +515,9 @@ def _identify(start: str) -> tuple[tuple[str, ...], ...]:
             return argvs
     if tool := find_lost_heading(start):
         return (tool,)
-    from probes.tool_reports.pods import POD_ROW  # lazy, as are the others: few sources have a text that MARKS lacks
+    from probes.tool_reports.pods import (
+        POD_ROW,
+    )  # lazy, as are the others: few sources have a text that fits none of MARKS
     from probes.tool_reports.sentences.stated import find_tool_errors, is_stated
 
     if POD_ROW.search(start):

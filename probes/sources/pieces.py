@@ -1,5 +1,6 @@
 """Outputs in a longer text: which command's each is, which are used, and which parts of one belong together."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -10,10 +11,12 @@ from probes.host.commands import (
     COMMANDS,
     CXI_PORTS,
     DEVICE_LABELS,
+    FILTERED_SAVED,
     GAUDI_PORTS,
     GPU_LINES,
     KUBE_NODE,
     LOOP,
+    MLXCONFIG,
     MLXLINK,
     NCCL_SETTINGS,
     NIC_PORTS,
@@ -217,7 +220,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     for name, lines in list(_list_sentences(text, found, unnamed)):
         place = f"{file}, line {text.count(chr(10), 0, text.find(lines[0])) + 1}"
         found[name] = OutputPiece("\n".join(lines) + "\n", None, place=place)
-    if saved_name(SHEET) not in found and (compared := _compare_parts(file, text, not found)):
+    if saved_name(SHEET) not in found and (compared := _compare_parts(file, text, found, unread)):
         found |= compared
         unread = [output for output in unread if output.is_known]
     return (found | _find_settings(file, text) if found else found), unread
@@ -234,18 +237,33 @@ def _add_other(unread: list[UnusedOutput], output: UnusedOutput) -> None:
     unread.append(output)
 
 
-def _compare_parts(file: str, text: str, with_states: bool) -> dict[str, OutputPiece]:
-    """The values of several hosts, or of what a loop goes over, as a table, where one of them has another than most."""
+_READ_IN_PART = ("nvidia-smi_", "lspci_", *map(saved_name, (*FILTERED_SAVED, CMA_MODE, MLXCONFIG)))  # few of the lines
+
+
+def _compare_parts(
+    file: str, text: str, found: Mapping[str, OutputPiece], unread: Sequence[UnusedOutput]
+) -> dict[str, OutputPiece]:
+    """The values of several hosts, or of what a loop goes over, as a table, where one of them has another than most;
+    of lines that a reader has of each of them, none of a
+    loop."""
     from probes.sources.host_table import tabulate_hosts, tabulate_loop  # lazy: few sources hold such lines
     from probes.tool_reports.tables.loops import list_loop_faults
     from probes.tool_reports.tables.sheets import list_sheet_faults
 
+    pieces = [*found.items(), *((output.name or "", output.piece) for output in unread if output.piece)]
+    kinds = Counter(name.rpartition("_")[0] or name for name, _ in pieces)  # without the device at its end
+    known = (
+        piece.text
+        for name, piece in pieces
+        if kinds[name.rpartition("_")[0] or name] > 1 and not name.startswith(_READ_IN_PART)
+    )
+    read = frozenset(line.strip() for text_of in known for line in text_of.splitlines())
     for argv, tabulate, list_faults in (
         (SHEET, tabulate_hosts, list_sheet_faults),
         (LOOP, tabulate_loop, list_loop_faults),
     ):
         with suppress(ParseError):
-            if (table := tabulate(text, with_states)) and list_faults(table):
+            if (table := tabulate(text, not found, read)) and list_faults(table):
                 return {saved_name(argv): OutputPiece(table, None, place=f"{file}, line 1")}
     return {}
 

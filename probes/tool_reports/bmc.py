@@ -29,7 +29,7 @@ _ROW = lazy_pattern(
     rf"[ \t]{{0,20}}(?:[0-9a-fA-F]{{1,8}} {{0,8}}\| {{0,8}})?(?P<at>{_DATE}[\w:. +-]{{0,24}}?) {{0,8}}"
     r"\|(?P<sensor>[^|\n]{2,80})\|(?P<rest>[^\n]{2,300})"
 )
-_LINE = lazy_pattern(  # of logs with a record per line: when, how grave, what
+_LINE = lazy_pattern(  # of logs with a record per line: when, how severe, what
     r"(?:(?P<xcc_at>[\d-]{10}[T ][\d:.]{8,12}\S{0,6})[ \t,|]{1,4})?\[?(?:FQXS[A-Z]{2}\w{4,8})\]?[ :,|\t]{1,4}"
     r"(?:\[?(?P<xcc>Informational|Information|Info|Warning|Error|Critical)\]?[ :,|\t]{1,4})?"
     r"(?P<xcc_what>[A-Z][^\n]{4,300})"

@@ -33,7 +33,7 @@ _METRIC = lazy_pattern(
     r"(?:=> )?(?P<value>\d{1,20}(?:\.\d{1,12})?(?:e[+-]?\d{1,2})?)(?: \d{1,16})?"
 )
 _OF_HOST_LABEL = lazy_pattern(r"\b(?:Hostname|hostname|node|instance)=\"(?P<host>[\w.-]{1,64})")
-_OF_GPU_LABEL = lazy_pattern(r"\bgpu=\"(?P<gpu>\d{1,4})\"")  # labels stand in any order
+_OF_GPU_LABEL = lazy_pattern(r"\bgpu=\"(?P<gpu>\d{1,4})\"")  # labels have any order
 _METRICS = {  # dcgm-exporter etc/*.csv
     "DCGM_FI_DEV_XID_ERRORS": "metric-xid",
     "DCGM_EXP_XID_ERRORS_COUNT": "metric-xid",  # the number is in a label, and the value how often it came

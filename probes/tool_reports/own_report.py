@@ -63,7 +63,7 @@ def list_own_findings(text: str) -> list[ToolReport]:
 
 def _list_lines(text: str) -> Iterator[ToolReport]:
     found: list[list[str]] = []  # each severity, text and rule
-    headed: list[str] = []  # the last one that has a headline; its rule stands below it
+    headed: list[str] = []  # the last one that has a headline; its rule is below it
     goes_on = False
     for line in text.splitlines():
         bare = line.rstrip()

@@ -25,6 +25,7 @@ from agent.fleet.collection import without_collection
 from agent.fleet.dataset import BadDataset
 from agent.fleet.ingest.sources import Item
 from agent.fleet.ingest.worker import IngestWorker, ReportBatch, Result, Setup, Task
+from probes.child import COPIED, STOP_SIGNALS, hold_stop_signals
 
 _GRACE_SECONDS = 2.0
 _PIPE_BYTES = 1 << 20
@@ -68,7 +69,7 @@ class Workers:
 
     def _start(self) -> None:
         copied = not self._remote and _is_without_threads()
-        context: Any = multiprocessing.get_context("fork" if copied else "spawn")
+        context: Any = multiprocessing.get_context(COPIED if copied else "spawn")
         self._idle: list[Connection[Any, Any]] = []
         self._processes: dict[Connection[Any, Any], Any] = {}
         self._data: dict[Connection[Any, Any], Connection[Any, Any]] = {}
@@ -163,8 +164,11 @@ class Workers:
 @contextlib.contextmanager
 def _holding_interrupts(copied: bool) -> Iterator[None]:
     """Ctrl-C waits, here; a process that is started meanwhile does not get it at all: its Python would show where."""
-    if not copied:  # what is started afresh has it; as it starts it lets Ctrl-C through again
-        resource_tracker.ensure_running()
+    if copied:  # which sets its own handlers before it lets any through
+        with hold_stop_signals():
+            yield
+        return
+    resource_tracker.ensure_running()  # as it starts it lets Ctrl-C through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -241,6 +245,10 @@ def _run_worker(
 ) -> None:
     """The process: Ctrl-C is for its parent (_holding_interrupts). `inherited`: the parent's ends of all pipes: a copy
     of one would hide that it ended."""
+    if inherited:
+        for number in STOP_SIGNALS:  # the handlers are the parent's, and undo what it began
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, set(STOP_SIGNALS) - {signal.SIGINT})
     for end in inherited:
         end.close()
     sys.meta_path.insert(0, _WithoutPandas())

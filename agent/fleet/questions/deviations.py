@@ -38,7 +38,7 @@ FOLLOWS = {
 }
 
 
-# What a difference costs, the gravest first: what is lost, what is slower or may lose packets, settings, versions
+# What a difference costs, the most severe first: what is lost, what is slower or may lose packets, settings, versions
 _LOST = """
 gpus rails nics sockets numa-nodes memory numa-memory gpu-models gpu-memory-mib gpu-driver-state gpu-nvlinks-active
 gpu-fabric-state gpu-fabric-status gpu-recovery-action nic-state nic-board nic-role port-state port-phys-state

@@ -201,7 +201,7 @@ class Cutter:
     def learn(self, name: str, kind: object, text: bytes, value: bytes) -> None:
         """A list that was found, and was not cut out: where it stands. From the nearer end of the report."""
         places = self._places[name]
-        if len(places) >= _MOST:  # whoever comes at ever other places is not looked for each time
+        if len(places) >= _MOST:  # what comes at ever other places is not looked for each time
             return
         key, start = self._finders[name][0], 0
         while start := _find_value(text, key, start, len(text)):

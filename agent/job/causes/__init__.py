@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 
 from agent.job.candidate import PossibleCause
+from agent.job.catalogue import load_general
 from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
 from agent.job.causes.coded import find_coded, find_efa
 from agent.job.causes.completions import find_completions
-from agent.job.causes.devices import find_cuda, find_xids
+from agent.job.causes.devices import find_cuda, find_not_finite, find_xids
 from agent.job.causes.dump_hangs import find_dump_delays, find_dump_hangs
 from agent.job.causes.generic import find_boxed, find_generic
 from agent.job.causes.network import (
@@ -27,6 +28,7 @@ from agent.job.causes.processes import (
     find_dead,
     find_exits,
     find_missing,
+    find_missing_gpus,
     find_oom,
     find_store_barrier,
     find_store_waits,
@@ -63,9 +65,13 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
     for find_among in (find_exits, find_store_waits, find_transport):
         candidates += find_among(evidence, events)
     candidates += find_unexplained(evidence, candidates)
+    for candidate in candidates:
+        candidate.is_general |= candidate.id in _GENERAL or candidate.id in load_general()
     return candidates
 
 
+# How a process ended, by its launcher
+_GENERAL = frozenset(("aborted", "exit-code", "signal", "killed", "bus-error", "worker-died", "crash"))
 _OF_ALL = (
     find_watchdog_hangs, find_dump_hangs, find_dump_delays, find_ras_hangs, find_slow, find_slow_pairs,
     find_slow_metrics, find_slow_ranks, find_pace, find_links, find_host_copies,
@@ -107,6 +113,8 @@ _SPECIAL = {
     "hccl-root-timeout": find_missing,
     "ras-dead-peer": find_dead,
     "pod-not-placed": find_unplaced,
+    "gpus-missing": find_missing_gpus,
+    "nan-on-rank": find_not_finite,
     "store-barrier": find_store_barrier,
     "hccl-heartbeat": find_dead,
     "jax-barrier": find_missing,

@@ -8,6 +8,7 @@ from typing import Any
 
 from agent.job.candidate import PossibleCause, first_of
 from agent.job.catalogue import load_codes
+from agent.job.causes.generic import describe, find_generic
 from agent.job.causes.words import collect_words, fill
 from agent.job.evidence import Evidence, LineEvent
 from agent.rules.gpu.xid_catalogue import UNLISTED, XIDS
@@ -87,6 +88,15 @@ def _normal_bus(bus: str) -> str:
     return ":".join([parts[0][-4:], *parts[1:-1], last])
 
 
+def find_not_finite(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Ranks that computed no number; again and again on one rank alone is seldom the model's."""
+    count, tasks = sum(event.count for event in events), {event.groups["task"] for event in events}
+    again = f"{count} times, and no other rank did" if count > 1 and len(tasks) == 1 else ""
+    for candidate in find_generic(evidence, events):
+        describe(evidence, candidate, first_of(events), meaning=again)
+        yield candidate
+
+
 def find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """One candidate per error; the number decides, else the text."""
     codes = load_codes()["cuda"]
@@ -115,6 +125,7 @@ def find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
             f"cuda-{number}" if number.isdecimal() else "cuda-error", role, code.get("fault", "unknown"), ""
         )
         candidate.confidence = "high" if role == "hard" else "medium"
+        candidate.is_general = bool(code.get("general", not code))
         candidate.add_events(evidence, rows)
         words = collect_words(evidence, candidate, first_of(rows))
         means = f": {code['means']}" if code else ""

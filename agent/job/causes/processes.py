@@ -257,9 +257,29 @@ _MOST_RANKS = 100_000
 def find_unplaced(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Parts of a job for which there is no host; a note where one was found later."""
     placed = bool(evidence.find_events("pod-placed"))
+    ray = [event.groups for event in evidence.find_events("ray-resources")]
+    there = max((int(groups["number"]) for groups in ray if "number" in groups), default=0)
+    wanted = max((int(groups["seq"]) for groups in ray if "seq" in groups), default=0)
     for candidate in find_generic(evidence, events):
+        if 0 < there < wanted:
+            candidate.summary += f"; Ray has {there} GPUs, and {wanted} are asked for: a host registered fewer"
         candidate.role = "note" if placed else candidate.role
         yield candidate
+
+
+def find_missing_gpus(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """GPUs for which a job waits that never ran; the host that has fewer than its own number is named."""
+    short = [event for event in events if int(event.groups["first"]) < int(event.groups["second"])]
+    last = max(events, key=lambda event: event.line.number)
+    if last not in short or evidence.progress:
+        return
+    named = [event for event in short if "hosts" in event.groups]
+    candidate = PossibleCause(last.row.id, "hard", last.row.fault, "", "medium" if named else "low")
+    candidate.add_events(evidence, [*named, last] if last not in named else named)
+    candidate.hosts = dict.fromkeys(event.groups["hosts"] for event in named)
+    where = ", ".join(f"{row['hosts']} has {row['first']} of {row['second']}" for row in (e.groups for e in named[:8]))
+    describe(evidence, candidate, last, hosts=where)
+    yield candidate
 
 
 def find_dead(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:

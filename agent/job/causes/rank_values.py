@@ -22,6 +22,10 @@ _TRANSFERS = lazy_pattern(
     re.IGNORECASE,
 )
 _STEP = lazy_pattern(r"\b(?:step|iter\w{0,8}|epoch|batch) ?\d{1,9} ", re.IGNORECASE)
+_GPU_STEP = (
+    "clocks, throttling, power limit, PCIe width and Xids of its GPU: `fabricscope scan` on its host; its CPU binding "
+    "and data loader"
+)
 _LOADS = lazy_pattern(r"\bdata|load", re.IGNORECASE)
 _WAITS = lazy_pattern(r"wait|barrier|idle|bubble|sync", re.IGNORECASE)
 
@@ -45,12 +49,34 @@ def find_slow_ranks(evidence: Evidence) -> Iterator[PossibleCause]:
         shown = next((row for row in reversed(noticed) if ranks and set(ranks) <= set(_find_outliers(row))), None)
         if shown is not None:
             slow[ranks].append(shown)
+    if not slow:
+        yield from _find_stated(evidence)
     for ranks, rows in slow.items():
         candidate = _describe(evidence, ranks, rows, len(blocks) > len(rows))
         if waited := next((row for row in waits if _is_waited_for(row, ranks)), None):
             candidate.confidence = "medium"
             candidate.summary += f"; they wait for it: {_compare(waited, ranks)}"
         yield candidate
+
+
+def _find_stated(evidence: Evidence) -> Iterator[PossibleCause]:
+    """The rank that most reports of a slowest one name, by far slower than usual."""
+    stated = evidence.rank_values.slowest
+    counts = Counter(row.rank for row in stated if row.value > _TIME_ABOVE * row.usual)
+    rank, count = next(iter(counts.most_common(1)), (0, 0))
+    rows = [row for row in stated if row.rank == rank]
+    if 2 * count <= len(stated):
+        return
+    for row in rows:
+        if row.host:
+            evidence.ranks.host_of.setdefault(rank, row.host)
+    candidate = suspect_ranks(
+        evidence, "rank-slower", "slow", [rank], f"is slower than the others: {rows[-1].text}", "low"
+    )
+    for row in rows[:3]:
+        candidate.show_text(row.text, evidence.names[row.file], row.line)
+    candidate.next = [_GPU_STEP]
+    yield candidate
 
 
 def _is_waited_for(block: RankBlock, ranks: tuple[int, ...]) -> bool:
@@ -61,7 +87,7 @@ def _is_waited_for(block: RankBlock, ranks: tuple[int, ...]) -> bool:
 
 
 def _sum_rows(blocks: list[RankBlock]) -> dict[tuple[int, int, str], float]:
-    """The usual sum of the times that stand in one row, by its file, first line and unit."""
+    """The usual sum of the times that are in one row, by its file, first line and unit."""
     totals: dict[tuple[int, int, str], float] = defaultdict(float)
     for block in blocks:
         if not block.is_rate:
@@ -126,10 +152,7 @@ def _describe(evidence: Evidence, ranks: tuple[int, ...], rows: list[RankBlock],
             "link, port, rail and cable of its NIC, NVLink of its GPU: rates and errors: `fabricscope scan` on its host"
         )
     if len(transfers) < len(rows):
-        candidate.next.append(
-            "clocks, throttling, power limit, PCIe width and Xids of its GPU: `fabricscope scan` on its host; its CPU "
-            "binding and data loader"
-        )
+        candidate.next.append(_GPU_STEP)
     if any(_LOADS.search(row.name) for row in rows):
         candidate.next.insert(0, "its data loader against the others': number of workers, CPU binding, storage")
     if not first.is_rate:

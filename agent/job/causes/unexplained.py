@@ -70,7 +70,7 @@ def suspect_parts(evidence: Evidence, lines: Sequence[NamedLine]) -> Iterator[Po
 
 def _suspect(evidence: Evidence, lines: Sequence[NamedLine], role: str) -> PossibleCause:
     candidate = PossibleCause(PART, role, "unknown", "", "low")
-    candidate.is_plain = True  # a row that knows a line comes before it
+    candidate.is_plain = True  # a row that has more of a line comes before it
     ordered = sorted(lines, key=lambda row: sort_key(row.line))
     shown: set[tuple[int | None, tuple[str, ...]]] = set()
     first = next((named for named in ordered if named.words.means), ordered[0])  # what shows most

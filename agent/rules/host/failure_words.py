@@ -1,4 +1,4 @@
-"""What failed, as far as the words of a line tell that no sentence of a table is."""
+"""What failed, as far as the words of a line show that no sentence of a table is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_VALUES = {
     "value-count": "count",
     "value-below": "less",
     "value-odd": "less",
-}  # where no words tell more
+}  # where no words show more
 _COUNTED = ("memory", "heat", "link")  # kinds of what is counted
 
 

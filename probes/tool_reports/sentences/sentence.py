@@ -9,7 +9,7 @@ from probes.text import lazy_pattern
 
 DEVICE = r"(?P<what>[a-zA-Z][\w.-]{1,40})"
 BDF = r"(?P<bdf>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
-# What a program in the background prints stands behind a prompt
+# What a program in the background prints is behind a prompt
 _BEGIN = r"^(?:\[?[\w-]{1,40}@[\w.-]{1,64}[^\n$#%]{0,100}[$#%][ \t]{0,8})?[ \t]{0,40}"
 
 

@@ -1,4 +1,4 @@
-"""Faults that sentences state: the reader of `table.py`, and what stands in a text that no sentence explains."""
+"""Faults that sentences state: the reader of `table.py`, and what is in a text that no sentence explains."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OF_VERBS = (*_OF_PERFTEST, "rdma-")
 _ASKED = lazy_pattern(
     r"\b(?:ib|ibv|raw_ethernet)_\w{3,16}\b[^\n]{0,200}? (?:-d|--ib-dev)[ =]?(?P<device>[a-z]\w{2,30})\b"
 )
-_ENTITY = lazy_pattern(  # of a record of a health check: the part stands in fields of its own
+_ENTITY = lazy_pattern(  # of a record of a health check: the part has fields of its own
     r"\"entityType\" ?: ?\"(?:PCI\" ?, ?\"entityValue\" ?: ?\"(?P<bdf>[0-9a-fA-F]{4,8}(?::[0-9a-fA-F]{2}){2}\.[0-7])"
     r"|GPU\" ?, ?\"entityValue\" ?: ?\"(?P<gpu>\d{1,3}))\"|\bGPU:(?P<number>\d{1,3})\b"
 )

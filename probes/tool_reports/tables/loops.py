@@ -1,7 +1,7 @@
 """What a loop, or a shell for several hosts, printed of each: lines in which one of them has another word than all
 others.
 
-Whoever runs a command for each of several parts compares them, so settings and versions count, too, which are compared
+A command that is run for each of several parts compares them, so settings and versions count, too, which are compared
 in no other table. A word that is the name or number of the part itself is the same word in all lines.
 """
 

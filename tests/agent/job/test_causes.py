@@ -121,7 +121,7 @@ LOGS = (
     Log("a time limit", begin(2) + steps() + STEP_ENDED.format(" DUE TO TIME LIMIT"),
         "killed: time-limit (setting, high, gpu1)"),
     Log("another end from outside", begin(2) + steps() + STEP_ENDED.format(" DUE TO PREEMPTION"),
-        "killed: job-displaced (unknown, high, gpu1)", "Slurm took the job's hosts for another job (PREEMPTION)"),
+        "killed: job-displaced (unknown, high, gpu1)", "the job's hosts were taken for another job (preemption)"),
     Log("an end from outside without a reason", begin(2) + steps() + STEP_ENDED.format(""),
         "killed: cancelled (software, high, gpu1)", "\nthe job was ended from outside\n"),
     Log("an access violation is of the host that was written to, not of the rank with the status",

@@ -290,7 +290,7 @@ LINES = (
     ),
     (
         "slurmstepd: error: StepId=77.0 exceeded memory limit (269484032 > 268435456), being killed",
-        "failed: slurm-memory-limit (setting, high)",
+        "failed: memory-limit (setting, high)",
     ),
     (
         "slurmstepd: error: unlink(/run/slurm/x): Permission denied",

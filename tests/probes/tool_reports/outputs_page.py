@@ -9,9 +9,11 @@ from probes.host.commands import (
     DEVICE_LABELS,
     LABELLED,
     LABELLED_OF_INTERFACES,
+    LOOP,
     OF_INTERFACE,
     OF_NPU,
     PODS,
+    REPEATED,
     SAVED,
     SHEET,
     STATED,
@@ -69,7 +71,7 @@ ports: a host name in them is text of the subnet.
 def describe_outputs() -> str:
     """The page as Markdown."""
     known = {argv for commands, _ in MARKS for argv in commands} | {PODS, STATED, SWITCH_PORTS}
-    known |= {CHECKS, SHEET, DEVICE_LABELS, *TOOL_ERRORS_SAVED}
+    known |= {CHECKS, SHEET, LOOP, REPEATED, DEVICE_LABELS, *TOOL_ERRORS_SAVED}
     devices = {*OF_INTERFACE, *OF_NPU, *LABELLED_OF_INTERFACES}
     commands = sorted(dict.fromkeys((*COMMANDS, *SAVED, *LABELLED_OF_INTERFACES)), key=lambda argv: " ".join(argv))
     rows = [
