@@ -252,7 +252,7 @@ RDMA_DEVICE = (
 )
 INTERFACE = r"(?:ib\d{1,2}|ibs\d\w{0,8}|en[ops]\d\w{1,16}|enP\d\w{2,16}|(?:eth|bond|hsn)\d{1,3}|roce\d{1,2})"
 SWITCH_PORT = (
-    r"(?:(?:Ethernet|Eth|swp|HundredGigE|FourHundredGigE|\d{2,3}GE)\d[\d/s]{0,10}(?::\d{1,2})?"
+    r"(?:(?:[Ee]thernet-?|Eth|swp|HundredGigE|FourHundredGigE|\d{2,3}GE)\d[\d/s]{0,10}(?::\d{1,2})?"
     r"|(?:xe|et)-\d{1,2}/\d{1,2}/\d{1,3}|[Pp]ort[ -]?[Cc]hannel ?\d{1,4})"
 )
 

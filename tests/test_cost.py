@@ -48,7 +48,7 @@ def test_opens_grow_with_the_functions_and_nothing_is_started(trees: dict[int, P
     assert 0 == small["processes"] == large["processes"]
     assert large["opens"] / LARGE <= small["opens"] / SMALL * 1.05
     assert large["listings"] / LARGE <= small["listings"] / SMALL * 1.05
-    assert (large["opens"] - small["opens"]) / (LARGE - SMALL) < 23  # 22: each is read once, and its folder opened once
+    assert (large["opens"] - small["opens"]) / (LARGE - SMALL) < 24  # 23: how it is powered is read first
 
 
 def gaudi(root: Path, ports: int) -> Path:
@@ -206,7 +206,7 @@ def test_a_job_reads_the_rows_that_its_lines_may_be(real_commands: None, tmp_pat
     argv = [sys.executable, "-c", ROWS_READ, str(tmp_path / "job.log"), os.devnull]
     done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT, check=True)
 
-    assert 0 < int(done.stdout.split()[-1]) < 10_000  # 2,821
+    assert 0 < int(done.stdout.split()[-1]) < 10_000  # some 3,000
 
 
 WITHOUT_SYNTAX_TREES = """

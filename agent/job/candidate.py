@@ -123,8 +123,8 @@ def name_ranks(evidence: Evidence, ranks: Sequence[int], hosts: Sequence[str]) -
     if len(ranks) == 1:
         host = evidence.ranks.host(ranks[0]) or (hosts[0] if hosts else None)
         local = evidence.ranks.local(ranks[0])
-        gpu = f", GPU {local}" if local is not None and host else ""
-        return f"rank {ranks[0]} on {host}{gpu}" if host else f"rank {ranks[0]}"
+        gpu = f", GPU {local}" if local is not None else ""
+        return f"rank {ranks[0]} on {host}{gpu}" if host else f"rank {ranks[0]}{gpu.replace('GPU', 'device')}"
     where = f" on {name_hosts(hosts)}" if hosts else ""
     world = evidence.ranks.world
     if world and len(ranks) == world:

@@ -59,12 +59,14 @@ class FailureRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class Pattern:
     """A row: its words are read at once, the rest when a line has one of them, and its pattern is compiled then."""
 
-    __slots__ = ("_row", "_search", "_text", "words")
+    __slots__ = ("_row", "_search", "_text", "id", "is_general", "words")
 
     def __init__(self, text: str) -> None:
         """`text`: of the row, as its file has it, without its head."""
-        self.words: list[str] = msgspec.json.decode(_find_words(text), type=list[str])
+        self.words: list[str] = msgspec.json.decode(_find_line(text, "words"), type=list[str])
         self._text = text
+        self.id: str = msgspec.json.decode(_find_line(text, "id"))
+        self.is_general = _find_line(text, "general") == "true"
         self._row: FailureRow | None = None
         self._search: Callable[[str], re.Match[str] | None] | None = None
 
@@ -82,8 +84,8 @@ class Pattern:
         return self._search(text)
 
 
-def _find_words(text: str) -> str:
-    return text.partition("\nwords = ")[2].partition("\n")[0]
+def _find_line(text: str, name: str) -> str:
+    return text.partition(f"\n{name} = ")[2].partition("\n")[0]
 
 
 @cache
@@ -99,7 +101,7 @@ def load_patterns() -> tuple[Pattern, ...]:
 @cache
 def load_general() -> frozenset[str]:
     """The rows whose lines have no more than that something ended, is gone or took too long."""
-    return frozenset(row.id for row in load_rows() if row.general)
+    return frozenset(pattern.id for pattern in load_patterns() if pattern.is_general)
 
 
 class WordIndex(NamedTuple):

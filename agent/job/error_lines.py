@@ -14,7 +14,7 @@ ERROR_WORDS = tuple(  # one of them is in each
 )
 _ERROR = lazy_pattern(
     r"\b(?:error|fatal|exception|traceback|aborted|abort|killed|panic|core dumped|segfault|failure|failed)\b|"
-    r"^(?:\[rank\d{1,7}\]: )?[\w.]{1,120}(?:Error|Exception)(?::|$)",
+    r"^(?:\[rank\d{1,7}\]: )?[\w.]{1,120}(?:Error|Exception|Failure|Killed\w{0,12}|Timeout)(?::|$)",
     re.IGNORECASE,
 )
 # What is an error where the line names a part, or its level is one
@@ -31,6 +31,15 @@ _NONE = lazy_pattern(  # counted, and none ("rank 0 failed" is no count), or the
     r"\b(?:errors?|failures?|failed|exceptions?|killed|aborted)\b[\w ()/.-]{0,40}[:=]\s{0,8}"
     r"(?:None|null|no|false|0)\s{0,8}(?=[,;)|]|$)|"
     r"\berror(?:[ _]rate)?\s?[=:]?\s{0,4}\d{1,6}\.\d{1,9}(?:e[+-]?\d{1,3})?(?![.\w])",
+    re.IGNORECASE,
+)
+# Not called an error, and still an end where it is among the last lines of a log
+STATED_WORDS = tuple(b"died diverge xhausted nsufficient nsatisf rashed frozen xceed quota _LOST _FAILED".split())
+_STATED = lazy_pattern(
+    r"\b(?:died|diverg(?:ed|ence)|(?:memory|resources?|retries|attempts|pool|space|quota) (?:\w{2,4} )?exhausted|"
+    r"insufficient|unsatisfiable|crashed|is frozen|cannot continue|"
+    r"exceed(?:s|ed)\b.{0,60}\b(?:quota|limit|budget|capacity|memory)|quota\b.{0,60}\bexceeded|"
+    r"[A-Z]{2,20}(?:_[A-Z]{2,20}){0,6}_(?:LOST|FAILED))\b",
     re.IGNORECASE,
 )
 # What Python ignores; a quotation with its author; a heading or a label: "#  error handling: peer failure"; a counter:
@@ -53,6 +62,7 @@ QUIET = (
 # Of glog and logging below "error": "I1103 04:12:05.101 1 a.py:6] ", "2026-09-01 10:20:11.25: W a.cc:5] ", "INFO: "
 _LEVEL = lazy_pattern(
     r"(?:^|\[|: )[IW]\d{3,4} \d\d:\d\d:\d\d|\d\d:\d\d:\d\d[.,]\d{1,9}: [IW] |^(?:INFO|WARNING)\b|"
+    r"^(?:[\d/.:,TZ-]{6,40} {1,4}){0,2}(?:INFO|WARN) |"
     r"\[(?:INFO|WARN|WARNING|DEBUG)\]|(?:\| |- )(?:INFO|WARNING|DEBUG)(?: \||:| -)|\bUCX {1,3}WARN\b|" + QUIET
 )
 _FRAME = lazy_pattern(r"  File \"|frame #\d|#\d{1,3} ")
@@ -78,6 +88,15 @@ def is_error(text: str) -> bool:
     if '":' in head and not names_error(_EMPTY_FIELD.sub("", head)):
         return False
     return _NO_ERROR.match(head) is None
+
+
+def states_end(text: str) -> bool:
+    """Whether a line states a failure without a word for an error.
+
+    >>> states_end("rank 3: loss diverged, stopping"), states_end("quota: 3 of 9 used")
+    (True, False)
+    """
+    return _STATED.search(_NONE.sub("", text[:_LONGEST])) is not None
 
 
 def has_lower_level(line: str) -> bool:

@@ -101,6 +101,8 @@ class Evidence:
         self.rank_logs: set[str] = set()  # files whose lines begin as only programs of several processes write them
         self.tails: dict[int, Tail] = {}
         self.errors: dict[int, list[LogLine]] = defaultdict(list)  # by file: lines that are called an error
+        self.last_words: dict[int, LogLine] = {}  # by file: the last line that states an end in other words
+        self.prompts: dict[int, list[int]] = defaultdict(list)  # by file: lines of a shell, with a command
         self.table_lines: dict[int, list[str]] = defaultdict(list)
         self.memlock: list[tuple[int | None, LogLine]] = []  # limits of locked memory, KiB; None: unlimited
         # by file: numbers of the last lines of steps
@@ -144,6 +146,11 @@ class Evidence:
         if len(errors) == _MOST_ERRORS:
             errors.pop()
         errors.append(line)
+
+    def find_end(self, file: int, number: int) -> int:
+        """The last line after this one before a command of a shell, and what that prints."""
+        after = next((prompt for prompt in self.prompts.get(file, ()) if prompt > number), None)
+        return self.tails[file].number if after is None else after - 1
 
     def is_output(self, file: int) -> bool:
         """Whether a file is of a host, and not of the job."""
@@ -211,6 +218,7 @@ class FileState:
         self.ignores: int | None = None  # the line that announces an exception which is ignored
         self.place: re.Match[str] | None = None  # of a process that ended, in the box of Hydra
         self.prompt_host: str | None = None
+        self.open_error: int | None = None  # the line of an error that ends with a colon: the next one has the rest
         self.asks_exit: LogLine | None = None  # `echo $?`, whose answer is below it
         self.stack: LogLine | None = None  # of MPICH: its first line, with the rank and host that it names
 

@@ -151,7 +151,8 @@ def _has_more(cause: PossibleCause, effect: PossibleCause) -> bool:
         return False
     is_own = _same_process(cause, effect)
     if cause.role in _MESSAGES:  # which a program may have caught
-        lines = _NEAR if is_own or effect.id != "crash" else _NEXT if cause.role == "exception" else 0
+        after = _NEXT if cause.role == "exception" else _MESSAGE if cause.id == "ends-in-error" else 0
+        lines = _NEAR if is_own or effect.id != "crash" else after
         if not _is_near(cause, effect, lines):
             return False
     if is_own or _share(cause.hosts, effect.hosts):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 
 from agent.job.catalogue import Pattern, find_patterns, find_tokens, load_words
-from agent.job.error_lines import QUIET
+from agent.job.error_lines import QUIET, STATED_WORDS
 from agent.job.evidence import FileState
 from agent.job.line_readers import (
     COUNTED,
@@ -24,6 +24,8 @@ from agent.job.rank_values import lists_rank
 # What is looked for within tokens: settings, names of errors, and the words of rows that are so
 _ANYWHERE_WORDS = (
     b" FI_",
+    b"$ ",
+    *STATED_WORDS,
     *b"CCL_ UCX_ HSA_ Error Exception error ERROR ailed ailure nvmlInit nvmlDevice nvmlShutdown NCCL ProcessGroup "
     b"torch it/s s/it /sec /s HCCL HCCP".split(),
 )
@@ -67,6 +69,7 @@ _TOKENS = frozenset(
     b"compiled summary locked nccl_version Name "
     b"MISMATCH INCOMPLETE Communicator Communicators "
     b"startup Uvicorn fired RUNNING EXIT SIGNAL TensorRT "
+    b"iter took data_time "
     b"python torchrun exits SUCCEEDED successfully "
     b"unable cannot can could couldn timed timeout lost refused giving unhealthy unreachable respond down hung stuck "
     b"echo passed Benchmark program run exit Exit rc status return TESTS tests Performance Total completed simulation "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader
-from agent.job.error_lines import ERROR_WORDS, has_lower_level, is_error, names_error
+from agent.job.error_lines import ERROR_WORDS, STATED_WORDS, has_lower_level, is_error, names_error, states_end
 from agent.job.evidence import FileState, LinkError
 from agent.job.lines import LogLine
 from agent.job.process_lines import read_failure_table, read_hydra, read_launched, read_pod, read_prompt, read_stack
@@ -52,7 +52,19 @@ _FRAMEWORKS = {
     b"lightning": "Lightning",
     b"horovod": "Horovod",
 }
-_PROGRESS = (b"iteration", b"Iteration", b"it/s", b"step ", b"Step ", b"step:", b"step=", b"epoch", b"Epoch", b"loss")
+_PROGRESS = (
+    b"iteration",
+    b"Iteration",
+    b"it/s",
+    b"step ",
+    b"Step ",
+    b"step:",
+    b"step=",
+    b"epoch",
+    b"Epoch",
+    b"loss",
+    b"iter: ",
+)
 _SERVES = (b"startup complete", b"Uvicorn running", b"fired up and ready")  # a server came up
 _WELL = (
     b"Out of bounds values",
@@ -265,6 +277,14 @@ def _read_error(state: FileState, line: LogLine) -> None:
     state.found.add("other")
     if "Traceback" in line.text or not has_lower_level(line.whole):
         state.evidence.add_error(line)
+        state.open_error = line.number if line.text.endswith(":") and "Traceback" not in line.text else None
+
+
+def _read_statement(state: FileState, line: LogLine) -> None:
+    """A line that states an end in other words than those of errors."""
+    if line.level is None and states_end(line.text) and not has_lower_level(line.whole):
+        state.found.add("other")
+        state.evidence.last_words[line.file] = line
 
 
 def _read_hccl(state: FileState, line: LogLine) -> None:
@@ -312,8 +332,9 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     ((b" RUNNING AT ", b" EXIT CODE: ", b"KILLED BY SIGNAL: "), read_hydra),
     ((b"MPICH ERROR [", b"aborted with code", b"Abort(", b"Traceback (most"), read_stack),
     (ERROR_WORDS, _read_error),
+    (STATED_WORDS, _read_statement),
 )
 
 COUNTED = frozenset(
-    (read_progress, read_rank_values, _read_error, _read_framework)
+    (read_progress, read_rank_values, _read_error, _read_statement, _read_framework)
 )  # of many such lines only the number matters

@@ -34,6 +34,7 @@ _BARE_HEADER = lazy_pattern(r"NCCL (?P<level>INFO|WARN) ")
 _TORCH_HEADER = lazy_pattern(r"\[rank\d{1,7}\]:\[[EWFI]\d{3,4} ")
 # "[rank3]: ", "ProcessGroupNCCL.cpp:916] [Rank 3] " of PyTorch before 2.2, "(PID:47, Device:3, RankID:3)" of Ascend
 _RANK = lazy_pattern(r"(?:\[rank|(?:NCCL|HCCL)\.cpp:\d{1,6}\] \[Rank |, RankID:)(?P<rank>\d{1,7})[\])]")
+_NPU = lazy_pattern(r"Device:(\d{1,3}), RankID:")
 _ASCEND_PID = lazy_pattern(r"[\[(]PID: ?(?P<pid>\d{1,9})[\],]")
 _KNOWN = lazy_pattern(
     r"(?:\[[\d :.T-]{19,30}\] )?[\w.-]{1,64}:\d{1,8}:\d{1,8} \[|\[rank\d|NCCL version|RCCL version|srun: |slurmstepd: |"
@@ -79,7 +80,10 @@ _PREFIX_FORMS: tuple[tuple[str, str], ...] = (
         "bracket",
         r"\[(?P<host>(?!rank\d|c10d|mlx\d)(?=[A-Za-z.-]{1,40}\d)[A-Za-z][\w.-]{0,62})(?::(?P<task>\d{1,5}))?\]:? ?",
     ),
-    ("rank", r"\[rank[ =:](?P<task>\d{1,7})\]:? ?|rank[ =:](?P<task__2>\d{1,7}) (?=[A-Z]{4,8}\b)"),
+    (
+        "rank",
+        r"\[(?:rank[ =:]|[Rr]ank(?=\d{1,7}\] ))(?P<task>\d{1,7})\]:? ?|rank[ =:](?P<task__2>\d{1,7}) (?=[A-Z]{4,8}\b)",
+    ),
     ("srun", r"\s{0,6}(?P<task>\d{1,7}): ?"),
     ("mpich", r"\[(?P<task>\d{1,7})\] "),
     ("pdsh", r"(?P<host>[A-Za-z][\w.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3})(?:: | (?=\[rank\d))"),
@@ -89,7 +93,7 @@ _NESTED = ("bracket", "rank")
 _PREFIXES = tuple((name, re.compile(form), name not in _AMBIGUOUS) for name, form in _PREFIX_FORMS)
 _NO_HOSTS = lazy_pattern(
     r"(?:.{0,60}(?:Error|Exception|Warning)|srun|slurmstepd|libfabric|mpirun|INFO|WARN\w{0,4}|ERROR|FATAL|DEBUG|error|"
-    r"warning|hint|kernel|nccl\w{0,40})$"
+    r"warning|hint|kernel|nccl\w{0,40}|[A-Z][a-z]{2,20}|E[A-Z]\d{4})$"
 )
 _OF_RANKS = ("tag", "torchrun", "ray", "vllm", "sglang")  # prefixes that only programs of several processes write
 _SAMPLE = 400  # lines by which ambiguous prefixes are judged
@@ -247,6 +251,7 @@ def _split_messages(line: str, blank: LogLine, names: dict[str, str]) -> Iterato
             rank, host = ranked, ranked["host"].partition(".")[0]
         if pid is None and "PID:" in record[:120] and (own := _ASCEND_PID.search(record[:120])) is not None:
             pid = int(own["pid"])
+        npu = _NPU.search(record[:200]) if rank is not None and "RankID:" in record[:200] else None
         bare = _BARE_HEADER.search(record)
         text, level = (record[bare.end() :], bare["level"]) if bare else (record, None)
         yield blank._replace(
@@ -255,6 +260,7 @@ def _split_messages(line: str, blank: LogLine, names: dict[str, str]) -> Iterato
             host=host,
             address=names.get("address") or names.get("pod"),
             pid=pid,
+            device=int(npu[1]) if npu else None,
             rank=int(rank["rank"]) if rank else None,
             task=task,
             at=find_time(record) if start else blank.at,

@@ -30,6 +30,7 @@ _SAMPLE_LINES = 400
 _HEADING_BYTES = 160
 _NO_READER = -1
 _FULLY_READ = 3000  # lines of a plain kind
+_MESSAGE_LINES = 2  # below a heading
 _MOST_FRAMES = 100  # lines of a traceback
 _MOST_MESSAGES = 200_000  # that are remembered, to read equal ones once
 
@@ -69,6 +70,8 @@ class LogReader:
             if before is not None and self._read_snapshot(state, raw, number, prefixes):
                 last, last_number = raw, number
                 continue
+            if state.open_error is not None and raw.strip():
+                self._end_error(state, raw, number, file)
             key = raw.translate(None, _DIGITS)
             kind = kinds.get(key)
             if kind is None:
@@ -116,6 +119,16 @@ class LogReader:
             evidence.note_time(find_time(text), file)
         reason = "RAS: a snapshot is damaged or cut" if state.damaged_snapshots else None
         return JobFile(name=name, read_as=_name_kind(state.found), lines=number, reason=reason)
+
+    def _end_error(self, state: FileState, raw: bytes, number: int, file: int) -> None:
+        """The line below an error that ends with a colon: its message."""
+        errors, opened = self.evidence.errors[file], state.open_error or 0
+        state.open_error = None
+        message = raw[:LINE_LIMIT].decode("utf-8", "replace").strip()
+        is_near = bool(errors) and errors[-1].number == opened and number - opened <= _MESSAGE_LINES
+        if is_near and message[0].isalpha() and not message.endswith(":"):
+            text = f"{errors[-1].text.rstrip()} {message}"
+            errors[-1] = errors[-1]._replace(text=text, whole=text, number=number)
 
     def _read_exit(self, state: FileState, raw: bytes) -> None:
         """The answer of `echo $?`: a regular end where it is 0."""
@@ -169,6 +182,8 @@ class LogReader:
                 evidence.ranks.seen.add(line.rank)
                 evidence.ranks.torch_files.setdefault(line.rank, file)
                 evidence.ranks.rank_files[line.rank].setdefault(file)
+                if line.device is not None:
+                    evidence.ranks.local_of.setdefault(line.rank, line.device)
                 if line.pid is not None and line.host is None:
                     evidence.ranks.pids.setdefault((file, line.pid), line.rank)
             for reader in kind.readers:
@@ -176,6 +191,8 @@ class LogReader:
             if kind.patterns and self._match(kind.patterns, place_in_stack(self._state, line)):
                 if evidence.errors[file][-1:] == [line]:
                     evidence.errors[file].pop()  # it is explained
+                if evidence.last_words.get(file) == line:
+                    del evidence.last_words[file]
             elif line.level == "WARN":
                 self._add_unexplained(line, "NCCL warns of it")
 
@@ -252,7 +269,7 @@ class LogReader:
             key = (
                 (line.text.translate(_NO_DIGITS)[:300], telling)
                 if row.role not in ("hang", "fact")
-                else (groups.get("seq"), groups.get("number"))
+                else tuple(map(groups.get, ("seq", "number", "hosts", "bus")))
             )
             self.evidence.add_event(row, role, groups, line, key)
             explained = explained or role in FAILING

@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from agent.job.catalogue import load_codes
-from probes.text import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, SWITCH_PORT
+from probes.text import INTERFACE, PCI_ADDRESS, RDMA_DEVICE, SWITCH_PORT, lazy_pattern
 
 _PART = (
     rf"(?<![\w./-])(?:(?P<nic>{RDMA_DEVICE})|(?P<interface>{INTERFACE}))(?![\w.]*\.(?:so|c|cc|cpp|py|h)\b)(?!\w)|"
@@ -65,6 +65,22 @@ def read_words(text: str) -> LineWords:
         means=", ".join(means) or None,
         next=tuple(steps),
     )
+
+
+_DEVICE = lazy_pattern(
+    r"(?<![\w./])(?i:(?:GPU|NPU|HPU|TPU|XPU|ND|NC|neuron|davinci|hl|accel|chip(?:Id)?|device|card|tile)"
+    r"(?: ?[:#=] ?| |_)?\d{1,3}(?![\w.:]))"
+)
+
+
+def find_device(text: str) -> str | None:
+    """The accelerator that a line names, as its maker writes it.
+
+    >>> find_device("HBM uncorrectable error on ND 7, worker rank 31"), find_device("(PID:30112, Device:9, RankID:73)")
+    ('ND 7', 'Device:9')
+    """
+    match = _DEVICE.search(text)
+    return match[0] if match else None
 
 
 @cache

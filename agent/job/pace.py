@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from agent.job.lines import Moment, find_time
@@ -39,6 +40,15 @@ class _Form(NamedTuple):
     is_rate: bool
 
 
+# Printed beside the time of a step: what of it was spent in waiting for data, and how often was compiled
+_OF_DATA = re.compile(
+    rb"(?i:\b(?:input|(?:data(?:loader)?|batch)(?:[_ -]?(?:load(?:er|ing)?|wait|fetch(?:ing)?|generator))?)(?<!batch)"
+    rb"(?:[_ ](?:time|wait|timing))?(?: ?[\[(]s[\])]| in s)?['\"]?[ :=]{1,8})" + _VALUE + rb" ?(?P<unit>us|ms|s\b)?"
+)
+_COMPILED = re.compile(
+    rb"(?i:compil(?:es?|ed|ations?)(?:[_ ](?:count|total))?['\"]?[ :=]{1,4}(?P<value>\d{1,7})\b(?!\.))"
+)
+
 _FORMS = (
     _Form(re.compile(rb"elapsed time per iteration \((?P<unit>ms|s)\): {0,8}" + _VALUE), False),
     _Form(re.compile(_VALUE + rb" ?(?P<unit>us|ms|s|secs?|seconds?)(?: ?/ ?| per )" + _WORK + rb"\b(?! ?[:=])"), False),
@@ -59,6 +69,15 @@ _FORMS = (
         ),
         True,
     ),
+    # of a line that also has the time of its data: "Time  3.21 ( 4.40)  Data  2.98 ( 4.10)"
+    _Form(
+        re.compile(
+            rb"\b(?<!data[_ ])(?:total[_ ])?[Tt]ime['\"]?[ :=]{1,8}" + _VALUE
+            + rb" ?(?P<after>us|ms|s\b)?(?=[^\n]{0,80}\b[Dd]ata)"
+        ),
+        False,
+    ),
+    _Form(re.compile(rb"\b(?:took|done in|finished in)[ :=]{1,3}" + _VALUE + rb" ?(?P<after>us|ms|s\b|sec)"), False),
 )  # fmt: skip
 
 _WORDS = (
@@ -72,6 +91,8 @@ _WORDS = (
     b" per ",
     b"FLOP",
     b"dt",
+    b"took",
+    b" in ",
 )  # one is in each
 
 
@@ -88,6 +109,7 @@ class PaceSeries:
     def __init__(self, is_rate: bool, is_of_times: bool = False) -> None:
         self.is_rate, self.is_of_times = is_rate, is_of_times
         self.values, self.lines = array("d"), array("Q")
+        self.data, self.compiled = array("d"), array("Q")  # beside them, see _OF_DATA
         self.sizes: dict[int, int] = {}  # of a batch or sequence, from a value on
         self.times: list[tuple[int, Moment]] = []  # number of a value, and when it was printed
 
@@ -138,8 +160,14 @@ class Pace:
                     series.add(moment.seconds - before.seconds, line, size, moment)
             return
         for match in _FORMS[form.number].pattern.finditer(raw if b"\r" in raw else raw[:_LINE_BYTES]):
-            series.add(_read_value(match), line, size, moment)
+            value = _read_value(match)
+            series.add(value, line, size, moment)
             if b"\r" not in raw:  # as a progress bar writes them
+                if (found := _OF_DATA.search(raw[:_LINE_BYTES])) is not None and not series.is_rate and value > 0:
+                    unit = match.groupdict().get("unit") if not found["unit"] else None  # of both, where one has it
+                    series.data.append(_read_value(found) * _UNITS.get(unit or b"", 1.0) / value)
+                if (found := _COMPILED.search(raw[:_LINE_BYTES])) is not None:
+                    series.compiled.append(int(found["value"]))
                 return
 
 
@@ -169,6 +197,7 @@ def _read_value(match: re.Match[bytes]) -> float:
 
 _LEAST_POINTS = 24
 _FEW, _BESIDE = 9, 4  # values of a short log, and of them before and after a change that is as plain as this:
+_MOST_OF_IT, _AGAIN = 0.5, 0.8  # of a step; of the later steps
 _PLAIN = 1.5  # times as long as the longest before it takes the shortest after it
 _BLOCKS = 160  # that a long series is made of
 _LEAST_SIDE = 5  # blocks
@@ -190,6 +219,19 @@ def measure(series: PaceSeries) -> float | None:
     """The value in the middle of a series that is long enough; None: too few, or too near to what times resolve."""
     middle = find_median(series.values) if len(series.values) >= _LEAST_POINTS else 0.0
     return middle if middle > 0 and (not series.is_of_times or middle >= _LEAST_GAP) else None
+
+
+def find_data_share(series: PaceSeries) -> float | None:
+    """What of a step is spent in waiting for data, where that is most of it."""
+    share = find_median(series.data[1:]) if len(series.data) >= _FEW else 0.0
+    return share if _MOST_OF_IT <= share <= 1 else None
+
+
+def find_compilations(series: PaceSeries) -> int | None:
+    """How often was compiled, where most of the later steps compile again."""
+    later = series.compiled[len(series.compiled) // 3 :]
+    grown = sum(after > before for before, after in pairwise(later))
+    return series.compiled[-1] if len(later) >= _FEW and grown >= _AGAIN * (len(later) - 1) else None
 
 
 def find_change(series: PaceSeries) -> PaceChange | None:

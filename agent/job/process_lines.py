@@ -14,6 +14,8 @@ _PROMPT = lazy_pattern(
     r"(?:\([\w.-]{1,40}\) )?(?:\[\w[\w.-]{0,31}@(?P<host>(?![0-9a-f]{12} )[A-Za-z][\w.-]{0,62}) [^\]]{1,100}\]|"
     r"\w[\w.-]{0,31}@(?P<host2>(?![0-9a-f]{12}:)[A-Za-z][\w.-]{0,62}):\S{0,200}) ?[#$%] (?P<command>\S.{0,400})"
 )  # not the number that a container has as its name
+_BARE_PROMPT = lazy_pattern(r"(?:\[[\w.@~ -]{1,80}\]|[\w.@:~/-]{0,80})\$ {1,4}[a-z./]\S")
+_MOST_PROMPTS = 1000
 _STARTS_ELSEWHERE = lazy_pattern(
     r"\b(?:srun|sbatch|salloc|mpirun|mpiexec|ssh|pdsh|clush|kubectl|docker|podman|deepspeed|horovodrun|ray|accelerate|"
     r"helm|hostfile|nnodes)\b"
@@ -51,6 +53,9 @@ def read_prompt(state: FileState, line: LogLine) -> None:
     where none of them names one."""
     state.asks_exit = line if line.text.rstrip().endswith("echo $?") else None
     match = _PROMPT.match(line.text)
+    prompts = state.evidence.prompts[line.file]
+    if (match is not None or _BARE_PROMPT.match(line.text)) and len(prompts) < _MOST_PROMPTS:
+        prompts.append(line.number)
     if match is not None and not _STARTS_ELSEWHERE.search(match["command"]):
         state.prompt_host = state.prompt_host or (match["host"] or match["host2"]).partition(".")[0]
 

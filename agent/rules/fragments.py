@@ -82,13 +82,15 @@ def assume_context(context: RuleContext) -> RuleContext:
         or _has_odd_state(ports)
     )
     odd = _list_odd_cards(context.topology.nics)
+    bonds = [nic for nic in context.topology.nics if "bond" in (nic.rdma_device or "")]
+    bonds = bonds if 2 * len(bonds) < len(context.topology.nics) else []  # for storage and management, beside rails
     is_guest = all(nic.virtual_function for nic in context.topology.nics if not nic.software)
     read = context.why_bus_unread is None
     listed = context.netdevs
     states = {name: _PORT_STATES.get(netdev.operstate or "") for name, netdev in listed.items()}
     nics = [
         nic
-        if _identify_card(nic) in odd or (nic.virtual_function and not is_guest) or (read and nic.pci)
+        if _identify_card(nic) in odd or (nic.virtual_function and not is_guest) or (read and nic.pci) or nic in bonds
         else _assume_rail(nic, alone, trains, states)
         for nic in context.topology.nics
     ]

@@ -31,9 +31,9 @@ _KINDS = {
 }  # fmt: skip
 _NEAREST = ("SIO", "HCCS", "UB", "PIX", "PXB", "NODE", "SYS")
 _NO_NAMES = ("xxx", "Ascend910")  # of a virtual machine; of A2 and A3 alike
-_HCCS_LINE = lazy_pattern(r"[ \t]*hccs ([a-z ]{2,30}?) *: *\[?([^\]\n]*)\]?[ \t]*")
+_HCCS_LINE = lazy_pattern(r"[ \t]*hccs ([a-z ]{2,30}?) *: *[\[(]?([^\])\n]*)[\])]?[ \t]*")
 _SIO_LINE = lazy_pattern(r"[ \t]*([TR]X) Error Count *: *(\d{1,18})[ \t]*", re.ASCII)
-_COUNTS = {"retry count": "retries", "error count": "crc"}
+_COUNTS = {"retry count": "retries", "error count": "crc", "crc error count": "crc"}
 
 
 class NpuMatrix(NamedTuple):
@@ -132,7 +132,7 @@ def parse_hccs(text: str) -> tuple[NvLink, ...]:
     rows: dict[str, list[str]] = {}
     for line in text.splitlines():
         if match := _HCCS_LINE.fullmatch(line[:4000]):
-            rows.setdefault(match[1], match[2].split()[:_MOST_PORTS])
+            rows.setdefault(match[1], match[2].replace(",", " ").split()[:_MOST_PORTS])
     lists = [rows[name] for name in ("lane mode", "tx packets", *_COUNTS) if name in rows]
     if not lists or len({len(values) for values in lists}) != 1:
         raise ParseError("no lines about HCCS ports, or lines of different length")

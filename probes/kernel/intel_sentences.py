@@ -33,6 +33,8 @@ INTEL: tuple[Sentence, ...] = (
            "i915/gt/uc/intel_uc.c"),
     _intel("intel-memory", "by firmware", r"(?:LMEM|VRAM) not initialized by firmware",
            "i915/intel_uncore.c, xe/xe_device.c"),
+    _intel("intel-small-bar", "BAR", r"(?:Small BAR device|Using a reduced BAR size of (?P<what>\d{1,6} ?MiB))",
+           "xe/xe_vram.c, i915/gt/intel_region_lmem.c"),
     _intel("intel-reset", "reset", r"Engine (?:memory CAT error|reset): engine_class=(?P<what>\w{2,8})",
            "xe/xe_guc_submit.c"),
     _intel("intel-reset", "esetting ", r"Resetting (?P<what>chip|[a-z]{3,5}\d) for ", "i915/gt/intel_reset.c"),

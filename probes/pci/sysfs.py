@@ -136,8 +136,6 @@ _LINK: FileFacts = {  # these and "config" read registers, and wake the device
 }
 _LINKS = {"driver": "driver", "physfn": "physical_function", "iommu_group": "iommu_group"}
 _IN_KERNEL = (*_IN_MEMORY, *_AER)
-_REGISTERS = (*_LINK, "config")
-_RECORDED = (*_POWER, *_IN_KERNEL, *_BEHIND_A_LOCK, *_REGISTERS)
 Answer = bytes | ConfigSpace | ReadError
 _decode_file = lru_cache(maxsize=_DIFFERENT)(decode)
 _ALL_ONES_WIDTH = 63  # the width field of a link status that reads as all-ones
@@ -250,18 +248,16 @@ def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
 
 
 def _read_function(host: Host, folders: list[str]) -> dict[str, Answer]:
-    """What its files hold. How it is powered decides whether the device may be reached at all, and is asked first where
-    there is one; of a recording all is asked at once, and no register is taken of one that slept."""
-    if not host.live:
-        answers = _answers(host, folders, _RECORDED)
-        return {name: answers[name] for name in answers if name not in _REGISTERS} if _sleeps(answers) else answers
+    """What its files hold. How it is powered is asked first, and decides whether the device may be reached at all: a
+    tree can be the /sys of a machine that runs, below another folder."""
     answers = _answers(host, folders, _POWER)
+    in_memory = (*_IN_KERNEL, *(() if host.live else _BEHIND_A_LOCK))
     if _sleeps(answers):
-        return answers | _answers(host, folders, _IN_KERNEL)
+        return answers | _answers(host, folders, in_memory)
     if isinstance(host, LiveFiles):  # every register of config space is a question to the device
-        answers |= _answers(host, folders, (*_IN_KERNEL, *_LINK))
+        answers |= _answers(host, folders, (*in_memory, *_LINK))
         return answers | {"config": _read_config(host, folders[0])}
-    return answers | _answers(host, folders, (*_IN_KERNEL, *_REGISTERS))
+    return answers | _answers(host, folders, (*in_memory, *_LINK, "config"))
 
 
 def _sleeps(answers: Mapping[str, Answer]) -> bool:

@@ -8,6 +8,7 @@ from itertools import chain
 from probes.compression import DamagedData, decompress
 from probes.host.commands import (
     COMMANDS,
+    DEVICE_LABELS,
     KERNEL_LOG,
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
@@ -95,6 +96,11 @@ _OF_MACHINE = frozenset(
 
 
 (SYSFS,) = SYSFS_SAVED
+_OF_LINES = (
+    ("error", "of", "program"),
+    DEVICE_LABELS,
+    STATED,
+)  # what outputs are read as of which nothing else is known
 _IN_DOCUMENTS = (
     b"</",
     b"<br",
@@ -603,11 +609,12 @@ class SavedOutputs:
             pieces[saved_name(OWN_REPORT)] = OutputPiece(own, None, place=f"{name}, line 1")
         if self._documents.get(name) is not None:
             pieces.pop(saved_name(REPEATED), None)  # a list of values is the document's own
-        if not whole and not pieces:
-            whole = identify_by_words(unwrapped)
+        if not whole and not pieces and (whole := identify_by_words(unwrapped)):
+            unread = [output for output in unread if output.is_known]
+        is_of_lines = not pieces and whole and whole[0] in _OF_LINES
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         is_compared = whole != (SHEET,) and saved_name(SHEET) in pieces  # several hosts, each with an output of its own
-        if whole and len(pieces) < 2 and not unread and not shown and not is_compared:
+        if whole and len(pieces) < 2 and (is_of_lines or not unread) and not shown and not is_compared:
             if whole == ((LOG,),) and (is_rotated(name) or (is_further_log(name) and self._has_kernel_log)):
                 whole = (ROTATED_LOG,)
             self._contents[name] = whole

@@ -190,7 +190,11 @@ def tabulate_loop(text: str, with_states: bool = True, read: frozenset[str] = fr
     ]
     usual = max((len(own) for _, own in parts), default=0)
     whole = [(name, own) for name, own in parts if len(own) == usual]
-    return "".join("\t".join((name, *own)) + "\n" for name, own in whole) if usual and len(whole) > 1 else None
+    if usual and _FEWEST - 1 <= len(whole) == len(parts) - 1:
+        whole = parts  # one that has less than all others
+    return (
+        "".join("\t".join((name, *(own or [""]))) + "\n" for name, own in whole) if usual and len(whole) > 1 else None
+    )
 
 
 def _list_parts(text: str) -> list[tuple[str, list[str]]]:

@@ -33,7 +33,7 @@ _MATRIX_LINE = r"^[ \t]*(?:GPU|NIC|mlx5_)\d+[ \t][^\n]*\bX\b"
 _P2P_LINE = rf"^[ \t]*GPU\d+(?:[ \t]+(?:X|{'|'.join(P2P_STATUSES.values())}))+[ \t]*$"
 _P2P_HEADING = r"^[ \t]+GPU\d+(?:[ \t]+GPU\d+)*[ \t]*$"
 _NO_NVLINK = r"(?i)^(?:NVML: Unable to|Device does not|Nvlink queries)\b[^\n]*\bnvlink\b|^Nvlink queries"
-_SMI_SECTION = r"^[ \t]+(?:ECC Errors|Remapped Rows|PCI|Fabric|Clocks Event Reasons|FB Memory Usage)[ \t]*$"
+_SMI_SECTION = r"^[ \t]+(?:ECC Errors|Remapped Rows|PCI|Fabric|Clocks Event Reasons|(?:FB|BAR1) Memory Usage)[ \t]*$"
 _SMI_LEAF = (  # lines that name themselves, below their GPU
     r"^[ \t]+(?:Link Width[ \t]*$|(?:HW (?:Thermal |Power Brake )?Slowdown|SW Thermal Slowdown|Persistence Mode|"
     r"Remapping Failure Occurred|SRAM Threshold Exceeded|GPU Recovery Action|Channel Repair Pending|"
@@ -42,7 +42,7 @@ _SMI_LEAF = (  # lines that name themselves, below their GPU
 _QUERIED = (  # a field of --query-gpu that states something; those of hl-smi have a bus_id of their own
     r"\A(?:[^\n]*\b(?:uuid|pci\.bus_id|pcie\.link\.\w+)\b|(?![^\n]*(?:, |^)(?:module_id|bus_id)\b)[^\n]*\b"
     r"(?:clocks_(?:event|throttle)_reasons\.\w+|ecc\.(?:mode|errors)\.\w+|mig\.mode\.\w+|c2c\.mode|remapped_rows\.\w+|retired_pages\.\w+|"
-    r"gpu_recovery_action|fabric\.\w+|persistence_mode|temperature\.gpu|power\.limit|"
+    r"gpu_recovery_action|fabric\.\w+|persistence_mode|vbios_version|temperature\.gpu|power\.limit|"
     r"clocks\.(?:current\.)?(?:sm|graphics))\b)"
 )
 _SMI_SENTENCE = (  # whole lines, which any command of it may print; in quotes, too

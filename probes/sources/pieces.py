@@ -93,6 +93,9 @@ _DEVICE_LINE = lazy_pattern(  # of ibstat, ibv_devinfo, rdma link
     r"(?m)^(?:CA '[\w.-]{1,64}'|hca_id:[ \t]{0,8}[\w.-]{1,64}|link [\w.-]{1,64}/\d{1,3}(?= ))"
 )
 _COMMAND_LINE = lazy_pattern(r"(?m)^\$ [^\n]{1,400}$")
+_UNREAD_FILE = lazy_pattern(r" /(?:proc/(?:mdstat|fs/|spl/)|etc/(?:slurm|ceph|beegfs)/)")  # by its words alone
+_SENSORS = "ipmitool"  # each output is of other sensors
+_REMOTE = lazy_pattern(r" -H ?\S")
 _STATED_COLUMNS = lazy_pattern(r"\b(?:jsonpath|custom-columns)=")
 _COUNTERS = lazy_pattern(
     r"^rdma (?:-\w+ )*statistic | -(?:stat|pfc_stat) |counters\b|/statistics/"
@@ -201,6 +204,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
         elif (
             name in _OF_PARTS
             or name.startswith("lspci")
+            or (name.startswith(_SENSORS) and piece.words not in commands and not _REMOTE.search(shown[1]))
             or restore_heading(name.partition("_-")[0], found[name].text)
             != found[name].text  # the excerpt's first device
             or (
@@ -237,7 +241,12 @@ def _add_other(unread: list[UnusedOutput], output: UnusedOutput) -> None:
     unread.append(output)
 
 
-_READ_IN_PART = ("nvidia-smi_", "lspci_", *map(saved_name, (*FILTERED_SAVED, CMA_MODE, MLXCONFIG)))  # few of the lines
+_READ_IN_PART = (
+    "nvidia-smi_",
+    "lspci_",
+    _SYSFS,
+    *map(saved_name, (*FILTERED_SAVED, CMA_MODE, MLXCONFIG)),
+)  # few of the lines
 
 
 def _compare_parts(
@@ -373,7 +382,8 @@ def _name_of_piece(piece: "Piece") -> str | None:
 
     text = with_command(piece) if piece.words[:1] == (_NVUE,) else piece.text
     of_content = identify_command(text, by_words=False)
-    if piece.files is not None and not (of_content and of_content[0] in _BY_CONTENT):
+    is_unread = piece.files is not None and _UNREAD_FILE.search(" ".join(piece.words)) is not None
+    if piece.files is not None and not is_unread and not (of_content and of_content[0] in _BY_CONTENT):
         is_of_one = not find_hosts(piece.text) and show_files(piece.files, piece.text).strip()
         return _SYSFS if is_of_one else None
     if of_content == (REPEATED,) and not piece.marked:

@@ -324,4 +324,4 @@ def _is_heading(line: str, after: str) -> bool:
 def _shape(line: str) -> str:
     """How a line begins: its margin, or its first word without what counts."""
     bare = line.lstrip()
-    return f" {len(line) - len(bare)}" if bare != line else _VARYING.sub("0", bare.partition(" ")[0][:40])
+    return f" {len(line) - len(bare)}" if bare != line else _VARYING.sub("0", bare.partition(" ")[0][:40].rstrip(":"))

@@ -26,7 +26,8 @@ _ABOUT_NODES = lazy_pattern(
 )
 _PARTS = lazy_pattern(
     r"(?i)gpu|\brvs|\bnpu|\bxpu|hbm|vram|pci ?e|xgmi|nvlink|\bnics?\b|rdma|roce|infiniband|\bib\b|\bib_|\bmlx5|[nr]ccl|"
-    r"\bhccl|\becc\b|xe ?link|hccs|computation|memory bandwidth|\bdevice \d"
+    r"\bhccl|\becc\b|xe ?link|hccs|computation|memory bandwidth|\bdevice \d|"
+    r"\bfan\w?\d|\bps(?:u ?)?\d|power suppl|transceiver"
 )
 _CELLS = lazy_pattern(r"[ \t>]{0,8}[|│┃](?P<cells>[^\n]{3,900})[|│┃][ \t]{0,8}")
 _VERDICT = lazy_pattern(r"(?:\W{0,3}|Result: ?)(?P<verdict>(?i:pass(?:ed)?|fail(?:ed|ure)?|ok|error))\W{0,3}")

@@ -137,6 +137,12 @@ _REPEATED = lazy_pattern(  # states and rates, which are alike on devices that a
     r"|(?P<alone>\d: [A-Z]\w{2,30}|\d{1,4}(?:\.\d)? (?:Gb/sec|GT/s|GB/s)[^\n]{0,24}|(?:1|2|4|8|16|32)x?"
     r"|PORT_[A-Z]{4,8} \(\d\)|(?i:up|down|active|inactive|linkup|polling|yes|no|enabled|disabled)))[ \t\r]*"
 )
+_SETTING = lazy_pattern(  # of each GPU
+    r"^[> \t]*((?:Current|Requested|Enforced) Power Limit|Persistence Mode|Compute Mode)[ \t]*: (\S[^\n]{0,40}?)"
+    r"[ \t\r]*$",
+    re.MULTILINE,
+)
+_NAMED_GPU = lazy_pattern(r"^[> \t]*GPU [0-9A-Fa-f]{8}:", re.MULTILINE)  # these are compared by name
 _XML_CALM = lazy_pattern(r"<(?:clocks_(?:event|throttle)_reason_hw_\w{4,30}>Not Active|remapped_row_\w{4,12}>No)<")
 
 
@@ -295,6 +301,9 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
     >>> rows = "Remapped Rows\\n  Uncorrectable Error : 4\\n  Pending : Yes\\n"
     >>> [report.code for report in list_gpu_lines(rows)]
     ['unnamed-remap-pending']
+    >>> rows = "".join(f"Current Power Limit : {300 if n == 3 else 700}.00 W\\n" for n in range(8))
+    >>> [report.detail[0][1] for report in list_gpu_lines(rows)]
+    ['Current Power Limit: 300.00 W (number 4); 7 of 8 are 700.00 W']
     """
     matches: dict[str, re.Match[str]] = {}
     for code, pattern in _SMI:
@@ -304,7 +313,14 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
         raise ParseError("no line of nvidia-smi about a GPU")
     if "unnamed-width-busy" in matches:
         matches.pop("unnamed-width-busy" if _SUPERCHIP.search(text) else "unnamed-width", None)
-    return [_report_line(code, match) for code, match in matches.items()]
+    settings: dict[str, list[str]] = {}
+    for label, value in _SETTING.findall(text) if not _NAMED_GPU.search(text) else ():
+        settings.setdefault(label, []).append(value)
+    odd = [(label, what) for label, values in settings.items() if (what := _describe_odd(values))]
+    return [
+        *(_report_line(code, match) for code, match in matches.items()),
+        *(_report("line-odd", f"{label}: {what}", f"{label}: {what}") for label, what in odd),
+    ]
 
 
 def _report_line(code: str, match: re.Match[str]) -> ToolReport:

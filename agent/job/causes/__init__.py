@@ -13,7 +13,7 @@ from agent.job.catalogue import load_general
 from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
 from agent.job.causes.coded import find_coded, find_efa
 from agent.job.causes.completions import find_completions
-from agent.job.causes.devices import find_cuda, find_not_finite, find_xids
+from agent.job.causes.devices import find_amd_faults, find_cuda, find_not_finite, find_xids
 from agent.job.causes.dump_hangs import find_dump_delays, find_dump_hangs
 from agent.job.causes.generic import find_boxed, find_generic
 from agent.job.causes.network import (
@@ -25,6 +25,7 @@ from agent.job.causes.network import (
 )
 from agent.job.causes.pace import find_pace
 from agent.job.causes.processes import (
+    find_alone,
     find_dead,
     find_exits,
     find_missing,
@@ -60,6 +61,7 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
     for name, rows in events.items():
         if name not in _READ_TOGETHER:
             candidates += _SPECIAL.get(name, find_generic)(evidence, rows)
+    candidates += find_alone(evidence, events.get("alone", []))
     for find in _OF_ALL:
         candidates += find(evidence)
     for find_among in (find_exits, find_store_waits, find_transport):
@@ -80,7 +82,7 @@ _OF_ALL = (
 _READ_TOGETHER = frozenset(
     (
         "watchdog-timeout", "watchdog-status", "watchdog-dump", "exit-code", "trainer-exit", "spawn-exit",
-        "process-exit", "ray-worker-died", "task-exit", "mpi-exit",
+        "process-exit", "ray-worker-died", "task-exit", "mpi-exit", "alone",
     )
 )  # fmt: skip
 _SPECIAL = {
@@ -114,6 +116,8 @@ _SPECIAL = {
     "ras-dead-peer": find_dead,
     "pod-not-placed": find_unplaced,
     "gpus-missing": find_missing_gpus,
+    "gpu-memory-fault": find_amd_faults,
+    "gpu-hang": find_amd_faults,
     "nan-on-rank": find_not_finite,
     "store-barrier": find_store_barrier,
     "hccl-heartbeat": find_dead,

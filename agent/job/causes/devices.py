@@ -97,6 +97,16 @@ def find_not_finite(evidence: Evidence, events: list[LineEvent]) -> Iterator[Pos
         yield candidate
 
 
+def find_amd_faults(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """A GPU that ROCm calls by the number of its node: the driver's lines name its address, where it is only one."""
+    buses = {event.groups["bus"] for event in evidence.find_events("amdgpu-line")}
+    for candidate in find_generic(evidence, events):
+        if len(buses) == 1:
+            candidate.bus = next(iter(buses))
+            candidate.summary += f"; the driver's lines are of the GPU at {candidate.bus}"
+        yield candidate
+
+
 def find_cuda(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """One candidate per error; the number decides, else the text."""
     codes = load_codes()["cuda"]

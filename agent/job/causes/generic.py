@@ -9,6 +9,7 @@ from agent.job.candidate import PossibleCause, first_of
 from agent.job.causes.unexplained import describe_unsure, is_repeating, split_named, suspect_parts
 from agent.job.causes.words import collect_words, fill
 from agent.job.evidence import Evidence, LineEvent
+from agent.job.named_parts import find_device
 
 _NO_CAUSES = frozenset(("fact", "noise"))  # roles
 _ABOVE, _BOX = 3, 12  # lines of a message of Open MPI, above and below the one that names the failure
@@ -68,4 +69,7 @@ def describe(evidence: Evidence, candidate: PossibleCause, event: LineEvent, **m
     words = collect_words(evidence, candidate, event) | more
     candidate.summary = fill(event.row.summary, words)
     candidate.next = [fill(text, words) for text in event.row.next]
+    part = find_device(event.line.text) if event.row.fault == "hardware" else None
+    if part is not None and part.lower().replace(" ", "") not in candidate.summary.lower():
+        candidate.summary += f" ({part})"
     return words

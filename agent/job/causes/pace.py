@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause
 from agent.job.evidence import Evidence
-from agent.job.pace import PaceChange, PaceSeries, find_change, measure
+from agent.job.pace import PaceChange, PaceSeries, find_change, find_compilations, find_data_share, measure
+from probes.text import find_median
 
 _SURE = 1.5  # times as long: no noise of a shared host or network
 _SHOWN = 3  # series
@@ -19,6 +20,8 @@ def find_pace(evidence: Evidence) -> Iterator[PossibleCause]:
         for (file, _), series in evidence.pace.series.items()
         if (change := find_change(series)) is not None
     ]
+    for (file, _), series in evidence.pace.series.items():
+        yield from _find_reasons(evidence, file, series)
     if changes:
         yield _describe(evidence, sorted(changes, key=lambda row: (-row[0].times, row[1])))
         return
@@ -29,6 +32,27 @@ def find_pace(evidence: Evidence) -> Iterator[PossibleCause]:
         note = PossibleCause("pace-steady", "note", "unknown", text, "medium")
         note.show_text(text, evidence.names[file], series.lines[0])
         yield note
+
+
+def _find_reasons(evidence: Evidence, file: int, series: PaceSeries) -> Iterator[PossibleCause]:
+    """What lines of steps print beside their times."""
+    if (share := find_data_share(series)) is not None:
+        text = f"{share:.0%} of each step is waiting for data: {_format(find_median(series.values), series)} a step"
+        slow = PossibleCause("waits-for-data", "slow", "software", text, "medium")
+        slow.next = [
+            "what the loader reads, and from where: `nfsiostat 5`, `iostat -x 5` on the host; many small files on "
+            "network storage are slow for any number of workers: shards (tar, webdataset), or a copy on a local NVMe",
+            "more workers of the loader, and CPU cores for them: `taskset -cp PID`; work that each sample costs there",
+        ]
+        slow.show_text(text, evidence.names[file], series.lines[0])
+        yield slow
+    if (count := find_compilations(series)) is not None:
+        pace = _format(find_median(series.values), series)
+        text = f"steps compile their graph again, {count} times so far: {pace} a step"
+        slow = PossibleCause("compiles-again", "slow", "software", text, "medium")
+        slow.next = ["shapes that change from step to step: pad or bucket lengths and the last batch to a few sizes"]
+        slow.show_text(text, evidence.names[file], series.lines[0])
+        yield slow
 
 
 def _describe(evidence: Evidence, changes: list[tuple[PaceChange, int, PaceSeries]]) -> PossibleCause:

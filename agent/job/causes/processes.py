@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agent.job.candidate import PossibleCause, find_hosts, first_of, name_numbers
+from agent.job.candidate import PossibleCause, find_hosts, first_of, name_hosts, name_numbers
 from agent.job.causes.generic import describe, find_generic
 from agent.job.evidence import Evidence, LineEvent
 from agent.job.lines import LogLine
@@ -307,3 +307,18 @@ def find_dead(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleC
     candidate.show(evidence, first.line)
     candidate.at = first.line.at
     yield candidate
+
+
+def find_alone(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Processes of which each is the only one of its job, on several hosts: their MPI does not find the launcher."""
+    hosts = list(dict.fromkeys(host for event in events if (host := event.groups.get("hosts"))))
+    if len(hosts) > 1:
+        count = sum(event.count for event in events)
+        text = f"{count} processes on {name_hosts(hosts)} run as rank 0 of 1 each: jobs of their own, not one job"
+        candidate = PossibleCause("ranks-alone", "hard", "setting", text, "medium")
+        candidate.add_events(evidence, events)
+        candidate.next = [
+            "`srun --mpi=list` and `ompi_info | grep -i pmi`: --mpi= must name what the program's MPI was built for "
+            "(pmix, pmi2), or start it by its own mpirun"
+        ]
+        yield candidate

@@ -13,9 +13,11 @@ from agent.job.causes.words import collect_words, fill
 from agent.job.evidence import Evidence, LineEvent
 from agent.job.lines import LogLine, strip_header
 from agent.job.named_parts import LineWords, read_words
+from probes.text import lazy_pattern
 
 PART = "part-failed"
-_NEAR_THE_END = 3  # lines
+_NEAR_THE_END, _BEFORE_EXIT = 3, 12  # lines
+_FATAL = lazy_pattern(r"(?i)\bfatal (?:\w{1,12} )?error\b")
 _OUTLIVED = 3  # steps after an error
 _SHOWN = 160  # characters of a line
 _HEADING = "Traceback (most recent call last):"
@@ -135,14 +137,19 @@ def _list_last_errors(evidence: Evidence, file: int) -> list[LogLine]:
         return []
     if steps and steps[-1] > errors[-1].number:
         return []
-    is_end = tail.number - max(errors[-1].number, _find_last_failure(evidence, file)) <= _NEAR_THE_END
-    return errors if is_end else []
+    last = max(errors[-1].number, _find_last_failure(evidence, file, with_exits=True))
+    near = _BEFORE_EXIT if _FATAL.search(errors[-1].text) else _NEAR_THE_END
+    return errors if evidence.find_end(file, last) - last <= near else []
 
 
-def _find_last_failure(evidence: Evidence, file: int) -> int:
-    """The last line of a file that a row explains as a failure."""
-    events = evidence.events.values()
-    return max((event.line.number for event in events if event.line.file == file and event.role in ENDING), default=0)
+def _find_last_failure(evidence: Evidence, file: int, with_exits: bool = False) -> int:
+    """The last line of a file that a row explains as a failure; that MPI ended a process explains no line."""
+    numbers = (
+        event.line.number
+        for event in evidence.events.values()
+        if event.line.file == file and event.role in ENDING and (with_exits or not _is_abort(event))
+    )
+    return max(numbers, default=0)
 
 
 def _find_ending(evidence: Evidence, endings: Sequence[tuple[int, list[LogLine]]]) -> Iterator[PossibleCause]:
@@ -150,10 +157,10 @@ def _find_ending(evidence: Evidence, endings: Sequence[tuple[int, list[LogLine]]
     logs = [
         errors
         for file, errors in endings
-        if _find_last_failure(evidence, file) < errors[-1].number
-        and evidence.tails[file].number - errors[-1].number <= _NEAR_THE_END
+        if _find_last_failure(evidence, file) < errors[-1].number and _is_last(evidence, errors[-1])
     ]
     if not logs:
+        yield from _find_last_words(evidence)
         return
     forms = Counter(_form(_first_of(errors)) for errors in logs)
     are_timed = all(_first_of(errors).at is not None for errors in logs)
@@ -164,6 +171,31 @@ def _find_ending(evidence: Evidence, endings: Sequence[tuple[int, list[LogLine]]
 
     errors = min(logs, key=rank)
     yield _describe(evidence, errors, f"{evidence.names[errors[0].file]} ends in")
+
+
+def _is_abort(event: LineEvent) -> bool:
+    """Whether a launcher only states that a program ended itself."""
+    return event.row.id == "mpi-exit" or (event.role == "exit" and event.groups.get("how", "").startswith("Aborted"))
+
+
+def _is_last(evidence: Evidence, error: LogLine) -> bool:
+    """Whether a log ends with an error, or with how the process that wrote it exited."""
+    near = _BEFORE_EXIT if _FATAL.search(error.text) else _NEAR_THE_END
+    if evidence.find_end(error.file, error.number) - error.number <= near:
+        return True
+    exits = (event.line for event in evidence.events.values() if _is_abort(event))
+    return any(line.file == error.file and 0 < line.number - error.number <= _BEFORE_EXIT for line in exits)
+
+
+def _find_last_words(evidence: Evidence) -> Iterator[PossibleCause]:
+    """A log whose last lines state that it cannot go on, in words that none calls an error."""
+    for file, line in sorted(evidence.last_words.items()):
+        is_last = evidence.find_end(file, line.number) - line.number < _NEAR_THE_END
+        steps = evidence.last_steps.get(file, ())
+        is_last &= not any(number > line.number for number in steps) and not evidence.is_output(file)
+        if is_last and not evidence.ended_well and not _find_last_failure(evidence, file, with_exits=True):
+            yield _describe(evidence, [line], f"{evidence.names[file]} ends in")
+            return
 
 
 def _first_of(errors: Sequence[LogLine]) -> LogLine:

@@ -185,6 +185,11 @@ MEANINGS = {
         _NO_GPU,
     ),
     "intel-memory": Meaning("critical", "the firmware did not start the memory of the Intel GPU", _NO_GPU),
+    "intel-small-bar": Meaning(
+        "warning", "the CPU, NICs and other GPUs reach a part of the memory of the Intel GPU alone: its BAR is small",
+        "Copies are slower, and peers over PCIe may not reach it. Resizable BAR is off in the BIOS.", False, "medium",
+        alone=False,
+    ),
     "intel-firmware": Meaning("critical", "the scheduler (GuC) of the Intel GPU did not start", _NO_GPU, alone=False),
     "intel-reset": Meaning(
         "warning", "the driver reset a part of the Intel GPU: work on it did not end", "The job on it was ended.",

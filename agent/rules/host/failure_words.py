@@ -52,8 +52,9 @@ FAILURE_WORDS = {  # of several the first
     "link": FailureWords(
         "a link between devices failed",
         r"(?i:nvlink|\bxgmi|c2c|\bhccs|fabric|inband|\blinks?\b|\blanes?\b|\btraining\b(?! (?:job|step|script|run))|"
-        r"carrier|\bcables?\b|transceiver|optic|\bmodule \d|\bFEC\b|\bBER\b|CRC|symbol err|\b[Pp]olling\b|\bdown\b|"
-        r"loss of si|no (?:link|signal))", "What uses it fails, waits, or takes a slower way around it.",
+        r"carrier|\bcables?\b|transceiver|optic|\bmodule \d|\bFEC\b|\bBER\b|CRC|symbol err|\b[Pp]olling\b|"
+        r"(?<!\b\d )(?<!\b\d\d )\bdown\b|loss of si|no (?:link|signal))",
+        "What uses it fails, waits, or takes a slower way around it.",
     ),
     "version": FailureWords(
         "firmware or versions do not fit",

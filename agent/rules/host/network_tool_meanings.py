@@ -25,6 +25,11 @@ NETWORK_MEANINGS = {
         "It sets up no port. If no other one is the master, ports that come up stay in Initializing, and a lost link "
         "is not routed around.", "manager-state",
     ),
+    "sm-second-master": ToolMeaning(
+        "info", "two subnet managers are master",
+        "In two fabrics that is as it should be. In one fabric both set up its ports: routes and LIDs change, and jobs "
+        "lose their connections.", "manager-state", "low",
+    ),
     "sm-standby": ToolMeaning(
         "info", "the subnet manager that was asked is on standby",
         "None where another one is the master. If this is the one that the port itself names, the master was lost.",

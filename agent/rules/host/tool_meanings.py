@@ -319,7 +319,7 @@ MEANINGS = {
         "info", "one of several devices or hosts has another value than all others",
         "What it means depends on what the value is: of parts that do the same work a setting, a version or a place is "
         "mostly the same.",
-        "odd-line", "low",
+        "odd-value", "low",
     ),
     "unnamed-nvlink": ToolMeaning(
         "warning", "nvidia-smi shows an NVLink that is down",

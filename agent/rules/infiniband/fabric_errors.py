@@ -93,7 +93,8 @@ def _list_chosen(slow: Sequence[Event]) -> set[tuple[str | None, str | None]]:
     return {
         value
         for value, count in counts.items()
-        if 0 < links < _FEW * count and not (links < _FEW and value[0] == "speed")  # a part of a list
+        if 0 < links < _FEW * count
+        and not (links < _FEW and (value[0] == "speed" or 1 == count < links - 1))  # a part of a list
     }
 
 

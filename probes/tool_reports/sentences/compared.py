@@ -96,6 +96,43 @@ _USUAL = lazy_pattern(
 )
 
 
+_MAC = r"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}"
+_CLAIMED = (  # what one alone may have, and who has it, of lines with a text
+    ("address-taken", "reply from",
+     lazy_pattern(rf"(?:Uni|Broad)cast reply from (?P<what>[\d.]{{7,15}}) \[(?P<owner>{_MAC})\]")),
+    ("address-taken", "DUP: ", lazy_pattern(rf"(?m)^(?P<what>[\d.]{{7,15}})\t(?P<owner>{_MAC})\t")),
+    ("sm-second-master", "SMINFO_MASTER",
+     lazy_pattern(r"sm guid (?P<owner>0x[0-9a-f]{1,16}), [^\n]{0,80} (?P<what>SMINFO_MASTER)")),
+)  # fmt: skip
+_BETWEEN = "; "
+_ASKED_DEVICE = lazy_pattern(r"\bsminfo [^\n]{0,40}?-C ?(?P<device>\w{2,20})")  # several are of several fabrics
+
+
+def _list_claimed(text: str) -> Iterator[ToolReport]:
+    """What two have of which one alone may have it.
+
+    >>> line = "Unicast reply from 10.0.0.9 [B8:3F:D2:11:22:{}]  0.7ms\\n"
+    >>> [row.detail for row in _list_claimed(line.format(33) + line.format(44))]
+    [(('what', '10.0.0.9: b8:3f:d2:11:22:33, b8:3f:d2:11:22:44'),)]
+    >>> list(_list_claimed(line.format(33) * 2))
+    []
+    """
+    for code, needle, pattern in _CLAIMED:
+        owners: dict[str, dict[str, str]] = {}
+        for match in pattern.finditer(text) if needle in text else ():
+            owners.setdefault(match["what"], {}).setdefault(match["owner"].lower(), match[0])
+        if code == "sm-second-master" and len(set(_ASKED_DEVICE.findall(text))) > 1:
+            continue
+        for what, lines in owners.items():
+            if len(lines) > 1:
+                yield state_fault(code, None, f"{what}: {', '.join(lines)}", _BETWEEN.join(lines.values()))
+
+
+def list_claims(text: str) -> list[str]:
+    """The words of the lines in which two claim it."""
+    return [line for report in _list_claimed(text) for line in report.text.split(_BETWEEN)]
+
+
 def list_compared(text: str) -> Iterator[ToolReport]:
     """Each such value, of the part that the sentence names.
 
@@ -111,6 +148,7 @@ def list_compared(text: str) -> Iterator[ToolReport]:
     if len(text) > _LONGEST_TEXT:
         return
     yield from _list_fallen(text)
+    yield from _list_claimed(text)
     for sentence in _SENTENCE.split(text):
         if not 12 < len(sentence) < _LONGEST or _USUAL.search(sentence):
             continue

@@ -106,6 +106,9 @@ COLLECTIVES: tuple[ToolSentence, ...] = rows_of(
      _SHARP + r"collect_ports_data: (?P<what>device \S{2,40} port \d{1,3} is not valid[^\n]{0,60})"),
     ("sharp-failed", _SHARP + r"(?P<what>Failed to lock SAT tree[^\n]{0,40})"),
     ("sharp-failed", r"Begin job id: \d{1,20} failed with status: (?P<what>[A-Z][\w ]{3,40})"),
+    ("sharp-failed", r"(?:^|\] )sharp_coll: (?P<what>error in \w{3,40}: [^\n]{2,100})"),
+    ("sharp-failed",
+     r"\bsharp_am\b.{0,80}?\bjob (?P<what>\S{1,24} (?:refused|rejected|denied)\b[^\n]{0,100})"),
     ("sharp-failed", _SHARP + r"(?P<what>(?:AM connection failed|sharp_\w{3,40}|Job error)[^\n]{2,100})"),
 )  # fmt: skip
 

@@ -15,11 +15,13 @@ _PART = lazy_pattern(  # what names one part
     r"(?P<number>\d{1,2})(?!\w|[.:/%-]\w)"
     r"|\b(?P<uuid>GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){0,3}(?:-[0-9a-f]{12})?)\b"
     r"|/dev/nvidia(?P<node>\d{1,2})\b|\bcuda:(?P<cuda>\d{1,2})\b"
+    r"|(?<![\w/])(?P<file>/dev/(?:kfd|dri/\w{4,7}\d{1,3}|infiniband/\w{3,12}\d{1,3}|(?:accel/)?accel\d{1,3}"
+    r"|vfio/\d{1,4}|neuron\d{1,2}|davinci\w{1,8}|gdrdrv|nvidia-\w{3,20}))\b"
     r"|\b(?P<other>(?i:(?:NPU|HPU|NVSwitch|NVLink|rail|HCA|PSU|fan|slot|tray|port|link)[ #-]?\d{1,3})(?![\w.:/%])"
-    r"|nvme\d{1,3}(?:n\d)?|davinci\d{1,3}|hl\d{1,2}|neuron\d{1,2}|DIMM[ _][A-Z]\d{1,2}"
+    r"|(?i:fan\d{1,2}/f\d{1,2})|PS\d|nvme\d{1,3}(?:n\d)?|davinci\d{1,3}|hl\d{1,2}|neuron\d{1,2}|DIMM[ _][A-Z]\d{1,2}"
     rf"|{INTERFACE}|{SWITCH_PORT})(?![\w-])"
 )
-KINDS = ("bdf", "rdma", "number", "node", "cuda", "uuid", "other")  # of several in one line the first
+KINDS = ("bdf", "rdma", "number", "node", "cuda", "uuid", "file", "other")  # of several in one line the first
 DEVICES = ("bdf", "rdma")
 _LONGEST = 600  # of a line
 _OF_AMD = lazy_pattern(r"(?i:\bAMD\b|amdgpu|\brocm|\bMI[23]\d\d\b|\bhip[A-Z_]|\brccl)")
@@ -69,7 +71,11 @@ def _list_by_kind(line: str) -> dict[str, list[str]]:
         if bdf := match["bdf"]:
             part = find_address(f"{'' if bdf.count(':') == 2 else '0000:'}{bdf}{'' if '.' in bdf else '.0'}")
         else:
-            part = f"{maker} {int(number)}" if number else match["rdma"] or match["uuid"] or match["other"]
+            part = (
+                f"{maker} {int(number)}"
+                if number
+                else match["rdma"] or match["uuid"] or match["file"] or match["other"]
+            )
         if part and part not in named.setdefault(match.lastgroup or "", []):
             named[match.lastgroup or ""].append(part)
     return named

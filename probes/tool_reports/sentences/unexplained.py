@@ -24,23 +24,25 @@ _PARTS, _FORMS = 16, 2  # parts of which lines are kept, and forms of lines of e
 _MOST_LINES = 4000
 _STATES = tuple(  # one of which a state of trouble beside known outputs has
     form
-    for word in ("failed", "degraded", "unhealthy", "critical", "faulty", "offline")
+    for word in ("failed", "degraded", "unhealthy", "critical", "faulty", "offline", "abnormal")
     for form in (word, word.capitalize(), word.upper())
 )
 
 _LOGGED = lazy_pattern(  # how programs begin a line that states an error: a severity, or the place in their source
-    r"[EF]\d{4} [\d:.]{8,16} |-E- |(?:[\w./-]{1,60}(?:\[\d{1,10}\])?: )?(?:error|fatal|panic): |"
+    r"[EF]\d{4} [\d:.]{8,16} |-E- |[ \t]{0,40}(?:[\w./-]{1,60}(?:\[\d{1,10}\])?: )?"
+    r"(?:error|fatal|panic)(?: in [\w ]{3,40})?: |"
     r".{0,120}?(?:\b(?:ERROR|FATAL|CRITICAL)\b|\blevel=(?:error|fatal)\b|"
     r"\b(?:ERR|CRIT|ALERT|EMERG) (?=(?:swss|syncd|pmon|teamd|bgp|lldp|gbsyncd)\d{0,2}#)|"  # of SONiC
     r"[\w/.-]{2,120}\.(?:c|cc|cpp|cu|go|rs|py):\d{1,6}\b)"
 )
 _THEME = lazy_pattern(
     r"\b(?:ib[ps]?\d{1,3}\w{0,8}|HCA|RDMA|RoCE|InfiniBand|GID|QP|uverbs\d{0,3}|umad\d{0,3}|VF \w{1,8}|SR-?IOV|peermem|"
-    r"dma-?buf|GPUDirect|(?:pmon|syncd|swss)\d{0,2}#\w{1,40}|(?:ibv|rdma|uct|cxil?)_\w{2,40}|NVLink"
+    r"dma-?buf|GPUDirect|(?:pmon|syncd|swss)\d{0,2}#\w{1,40}|(?:ibv|rdma|uct|cxil?|sharp)_\w{2,40}|NVLink"
+    r"|network device"
     r"|NVSwitch|IMEX|[Ff]abric ?[Mm]anager)\b"
 )
 _ALSO_FAILS = lazy_pattern(  # words that lines of drivers have where all is well, too
-    r"\b(?:mis-?match\w*|unreachable|denied|not (?:found|available|permitted|ready|detected|working|present)|no such"
+    r"\b(?:mis-?match\w*|unreachable|denied|not (?:ok|found|available|permitted|ready|detected|working|present)|no such"
     r"|missing|lost|degraded|expired|disconnected|unhealthy|offline|misconfigured|inconsistent|incompatible|illegal"
     r"|wrong|bad|exceed(?:s|ing)?|overheat\w{0,4}|over-?temperature|uncorrectable|poison\w{0,3}|crash(?:es|ed)?"
     r"|panic\w{0,3}|conflicts?|flapp\w{2,4}|dropped|too (?:hot|many|few|low|high|slow)|unplugged"
@@ -74,10 +76,12 @@ _NOT_STATED = lazy_pattern(  # a question, a condition, a command at its prompt,
     r"^[\w.@:~\[\]-]{1,80}[$#>] ?\S|\?[\s\"'*_]*$"
     r"|^[\W_]{0,12}(?i:if|when|whether|unless|why|how|what|to avoid|make sure|note that|please) "
     r"|\b(?i:errors?|fail\w{0,4}|drop\w{0,4}|lost|discard\w{0,2}|time-?outs?|mismatch\w{0,2}|exceeded|violations?"
-    r"|bad|missing|invalid|conflicts?|down)[\"']?[^\w\n]{0,8}(?:0(?:\.0+)?(?![\d.x])|(?i:none|null|no|n/a|false|ok)\b"
+    r"|bad|missing|invalid|conflicts?|down)(?: (?:events?|counts?|checks?|tests?))?"
+    r"[\"']?[^\w\n]{0,8}(?:0(?:\.0+)?(?![\d.x])|(?i:none|null|no|n/a|false|ok)\b"
     r"|\[\]|\"\")|\b(?i:corrected|deassert\w{0,2}|replaced|repaired|swapped|cleaned|resolved"
     r"|fixed(?!\])|previous state)\b"
     r"|<[A-Z0-9_,-]{2,200}> mtu \d"  # of ip link
+    r"|\b(?i:disabled?[ \t|,;]{1,40}down)\b|^(?:cat|grep|head|tail): ['\"]?/(?:sys|proc)/"
     r"|^[\w./:-]{1,40}[ \t]{1,40}down[ \t]{1,20}down\b"  # of Junos: switched off, and therefore down
 )
 
@@ -145,7 +149,12 @@ def find_unexplained(text: str) -> str | None:
 
 def list_logged(text: str) -> list[str]:
     """Those that a program wrote as an error, as they stand in a text."""
-    return [line for line, _ in islice(_find_lines(text, logged=True), _PARTS)]
+    lines = [line for line, _ in islice(_find_lines(text, logged=True), _PARTS)]
+    if any(form in text for form in _STATES) and "health" in text:
+        from probes.tool_reports.sentences.values import STATE, list_values  # lazy, as above
+
+        lines += [value.line for value in list_values(text) if value.code == STATE and "health" in value.what]
+    return lines
 
 
 def _find_lines(text: str, logged: bool = False) -> Iterator[tuple[str, bool]]:

@@ -23,6 +23,7 @@ from probes.tool_reports.tables.entries import (
     is_below,
     is_incomplete,
     read_number,
+    shape,
 )
 
 STATE, COUNT, BELOW = "value-state", "value-count", "value-below"
@@ -32,7 +33,7 @@ _MOST_DOWN = 4  # parts; a longer list is one of what is not used
 _LESS = 0.9  # a smaller part of another value
 
 _OF_FIELD = lazy_pattern(
-    r"(?i)gpu|\bib_\w|\bfan\d|\bvolts?\b|\bmpath|\bptp\b|\bdpu\b|_temp\b|\b[nhx]pus?\b|nvlink|nvswitch|\bpcie?\b"
+    r"(?i)gpu|\bethernet-?\d|\blacp\b|\bdcbx\b|\bib_\w|\bfan\d|\bvolts?\b|\bmpath|\bptp\b|\bdpu\b|_temp\b|\b[nhx]pus?\b|nvlink|nvswitch|\bpcie?\b"
     r"|mlx[45]"
     r"|infiniband|\b[abh][123]00\b|\brdma|\broce\b|\bhcas?\b|\bnics?\b|\befa\b"
     r"|xgmi|\bhccs\b|\bfabric\b|\bswitch|\blinks?\b|\bports?\b|\becc\b|\bfans?\b|\bpsu|power suppl|\bcool\w+|\bleak"
@@ -40,7 +41,7 @@ _OF_FIELD = lazy_pattern(
     r"|nvme|\b(?:tray|slot)s?\b|\bdimms?\b|\btransceiver|\biommu\b|\bacs\b|peermem|memlock|\bmc\d"
     r"|storage|ceph|lustre|\bnfs\b|\bosds?\b|\bmdt?\b|\bphase\b|\bost|mounts?\b|\bbgp\b|neighbor|\bmodules?\b"
     r"|\boptic|\bcables?\b|\bbackends?\b|\blanes?\b|\bled\b|\braid|\barrays?\b|\bmd\d|\bpumps?\b|\bcoolant|\bcdu\b"
-    r"|\b(?:node|host|rank|worker|sled|blade|rail|trainer)[\w-]{0,20}\b|nccl|busbw|\bi(?:or|perf3?)\b|\bhpl\b"
+    r"|\b(?:[cd]?node|host|rank|worker|sled|blade|rail|trainer)[\w-]{0,20}\b|nccl|busbw|\bi(?:or|perf3?)\b|\bhpl\b"
     r"|t?flops\b|step ?time|\bdcgm|\bdbe\b|\bbios\b|\bnvidia|\bmtu\b|\bpfc\b|\b(?:eth|ens|enp|ib|swp|sxm)\d"
     r"|(?:[GMT]i?B|[GM]b(?:it)?)(?:/s|ps)\b|\bTF\b|\bping\b|\bssh\b|\boss\d|\bmds\d|\bhbm|\bchips?\b|tok(?:en)?s?/s|\baccelerator|\bchassis|\bcrac\d|\bhvac|\bfan_|\bperf\w{2,6}\b|\blatency\b"
 )
@@ -48,12 +49,19 @@ _IN_JSON = lazy_pattern(r'"(?P<label>[\w .:/-]{2,60})" ?: ?(?:"(?P<text>[^"\n]{1
 _KEY = lazy_pattern(r'(?<![\w.])(?P<label>[A-Za-z][\w.-]{1,60})=(?:"(?P<text>[^"\n]{1,80})"|(?P<word>[^\s,;"]{1,80}))')
 _LABELLED = lazy_pattern(
     r"[ \t>*#-]{0,40}(?:\[\w{2,20}\] )?(?P<label>[A-Za-z][^:=|\n]{1,79}?)"
-    r"(?:[ \t]{0,40}[:=][ \t]{0,40}|[ \t]{0,40}\.{3,60}[ \t]{0,40}|[ \t]{2,60})(?P<value>[^\s.:=|][^\n]{0,119})"
+    r"(?:[ \t]{0,40}[:=][ \t]{0,40}|[ \t]{0,40}\.{3,60}[ \t]{0,40}|[ \t]{2,60}"
+    r"|(?<=-state) |(?<=-status) |(?<=[Ss]tatus) is (?!init))(?P<value>[^\s.:=|][^\n]{0,119})"
 )
+_SWITCHED_OFF = lazy_pattern(
+    r"(?i)\badmin[\w-]{0,15}(?: (?:state|status|mode))?(?:[ \t:=]{1,40}| is )[\"']?(?:down|disabled?|off)\b"
+)
+_OF_TEXT = lazy_pattern(r"[ \t\"]{0,40}(?:description|alias|comment|label)\b")  # whose words name no part here
+_BESIDE = 3  # lines around a state in which the one that was asked for stands
 _CELLS = lazy_pattern(r"[ \t]*[|,;\t][ \t]*|[ \t]{2,60}")
 _STATES = (
     rf"{TROUBLE}|failing|fault(?:ed)?|errored|downgraded|offline|poor|impaired|rejected|abnormal|alarm|throttled|quarantined|isolated"
-    r"|broken|dead|stuck|hung|crashed|wet|leak(?:ing|age)?|overheat\w{0,4}|unresponsive|mis-?match\w{0,3}"
+    r"|broken|dead|stuck|hung|crashed|wet|leak(?:ing|age)?|overheat\w{0,4}|unresponsive"
+    r"|(?!no |not |without )(?:[a-z]{2,14} ){0,2}mis-?match\w{0,3}"
     r"|misconfigured|unplugged|disconnected|err[ _-]?disabled?|red|retired"
     r"|not[ _-](?:good|healthy|running|responding|loaded|connected|detected|working|functional)"
     r"|tripped|stormed|disconn|(?:waiting|marked|flagged) for (?:rma|repair|replacement)"
@@ -100,6 +108,12 @@ _OF_STATED = lazy_pattern(
     r"|los|lol|pending)$"
 )
 _YES = lazy_pattern(r"(?i)(?:true|yes|asserted|active|detected|present)")
+_OF_SLOWDOWN = lazy_pattern(
+    r"\b(?:thermal|hot|prochot|temp\w{0,8})\b[a-z ]{0,20}\b(?:violation|throttl|slowdown|brake)"
+)
+_OF_POWER = lazy_pattern(r"\b(?:ppt|power|threshold|limit|count)\b")  # what its limit slows is usual
+_PERCENT = lazy_pattern(r"(?P<number>\d{1,3}(?:\.\d{1,4})?) ?%")
+_MUCH = 20  # percent of the time
 _VARIABLE = lazy_pattern(r"[A-Z][A-Z0-9]{1,20}(?:_[A-Z0-9]{1,20}){1,8}")  # of the environment
 _HEX = lazy_pattern(r"0x0{0,15}[1-9a-fA-F][0-9a-fA-F]{0,15}")
 _OF_FLAGS = lazy_pattern(r"\b(?:warning|alarms?|faults?|los|lol|errors?)\b")
@@ -110,6 +124,7 @@ _COUNTED = lazy_pattern(
     r"|unhealthy|missing|offline|dead|xids?|dbe|mces?"
     r"|bad|degraded|flaps?)\b"
 )
+_OF_DROPS, _FEW_DROPS = lazy_pattern(r"\b(?:drops?|dropped|discards?)\b"), 50  # which a queue has in good health
 _NOT_COUNTED = lazy_pattern(  # a setting, a limit, what was repaired, what is none
     r"\b(?:correct(?:ed|able)|ce|replays?|single bit|sbe|aggregate|lifetime|history|retry|retries|max\w{0,4}|min\w{0,4}"
     r"|threshold|limits?|timeout|allowed|percent|ratio|rate|id|code|mask|since|at|time|level|log|entries|pages?|rows?"
@@ -149,6 +164,34 @@ _OUT_OF = lazy_pattern(  # "links up 70/72", "8 gpus expected, 7 visible", "(7 !
     r"(?:visible|found|present|seen|detected|up|active)\b"
     r"|\bFAIL\w{0,3}\b.{0,40}\((?P<less>\d{1,4}) ?(?:!=|<) ?(?P<more>\d{1,4})\)"
 )
+_SERVING = (  # what serves a cluster, whose number is no matter of the load
+    r"(?:backend|server|target|osd|brick|drive|disk|path|member|pump|fan|psu|[cd]node|storage node|io node|replica"
+    r"|link|nvlink|nvswitch|switch|uplink|plane)s?"
+)
+_UP_OF = lazy_pattern(  # "11 of 12 backend UP", "96 osds: 94 up"
+    rf"(?i)\b(?P<value>\d{{1,5}}) ?(?:/|of|out of) ?(?P<whole>\d{{1,5}}) (?:{_SERVING}|gpus?|nodes?|hosts?|nics?)"
+    r"(?: (?:are|is))? (?:up|online|ready|alive|healthy|reachable|connected)\b"
+    rf"|\b(?P<all>\d{{1,5}}) {_SERVING}: (?P<has>\d{{1,5}}) (?:up|online|active|ready|alive)\b"
+)
+_BY_STATE = lazy_pattern(  # "44 UP, 4 DOWN"
+    r"(?i)\d{1,6} [a-z]{2,14}(?: ?[,;/|] ?\d{1,6} [a-z]{2,14}){1,8}"
+)
+_OF_STATES = lazy_pattern(r"(\d{1,6}) ([A-Za-z]{2,14})")
+_SERVED = lazy_pattern(rf"(?:.*\b)?{_SERVING}")
+_NO_SERVICE = lazy_pattern(r"(?i)(?:down|inactive|offline|failed|faulty|missing|lost|dead|degraded|unhealthy|bad)")
+_ARRAY = lazy_pattern(r"\[(?P<whole>\d{1,3})/(?P<value>\d{1,3})\] \[(?=U{0,128}_)[U_]{1,128}\]")  # of /proc/mdstat
+_OF_ARRAY = lazy_pattern(r"(?P<name>md\w{1,30}) : \w")
+_FAILED_MEMBER = lazy_pattern(r"(?<=[\] ])\w{2,20}\[\d{1,3}\]\(F\)")
+_NO_ANSWER = lazy_pattern(  # what the C library calls errors, in place of the values that other rows have
+    r"[ \t]*(?P<name>[\w./@-]{2,80}): (?P<error>Resource temporarily unavailable|Input/output error|No such device"
+    r"(?: or address)?|Connection (?:refused|timed out|reset by peer)|Stale file handle|No route to host|Host is down"
+    r"|Transport endpoint is not connected|Cannot send after transport endpoint shutdown|Operation timed out"
+    r"|Remote I/O error|Device or resource busy|Bad address|Protocol error|inactive device)[.]?[ \t]*"
+)
+_NODE_LINE = lazy_pattern(r"(?m)^.{0,200}?\bNodeName=(?P<names>\S{1,200}) (?P<keys>[^\n]{3,400})$")
+_IS_DETECTED = lazy_pattern(r"\bSocketsPerBoard=")  # as slurmd prints what it finds
+_OF_NODE = lazy_pattern(r"\b(?P<key>CPUs|RealMemory|Gres|Sockets|CoresPerSocket|ThreadsPerCore)=(?P<value>\S{1,80})")
+_LAST_NUMBER = lazy_pattern(r"(\d{1,12})(?:\([^()]*\))?$")
 _IS_MOST, _IS_LEAST = ("max", "of", "exp", "rat", "cap", "fro", "sho", "wan", "nee"), ("min", "low")
 _WANTED = lazy_pattern(rf"(?:.*\b)?(?:{EXPECTED})")
 _FOUND = lazy_pattern(rf"(?:.*\b)?(?:{CURRENT}|got|observed|have|real)")
@@ -196,7 +239,7 @@ def list_values(text: str) -> list[StatedValue]:
     """
     if not is_of_field(text):
         return []
-    values = list(dict.fromkeys(_find_values(text)))
+    values = list(dict.fromkeys([*_find_values(text), *_list_unanswered(text), *_list_undetected(text)]))
     only_down = {value.part or value.line for value in values if value.is_down}
     return [value for value in values if not (value.is_down and len(only_down) > _MOST_DOWN)]
 
@@ -207,17 +250,90 @@ def is_of_field(text: str) -> bool:
 
 
 def _find_values(text: str) -> Iterator[StatedValue]:
-    heading, age, kind = None, 0, ""
+    heading, age, kind, array = None, 0, "", ""
     roles: dict[tuple[str | None, str], tuple[bool, str]] = {}  # of each label the value that stands for itself
-    for line in _list_pieces(text):
-        parts = list_parts(line)
+    pieces = list(_list_pieces(text))
+    off = {at for at, line in enumerate(pieces) if _SWITCHED_OFF.search(line)}
+    for number, line in enumerate(pieces):
+        parts = [] if _OF_TEXT.match(line) else list_parts(line)
         if not parts and (match := _NUMBERED.search(line)) and (match["kind"] or kind):
             parts = list_parts(f"{(match['kind'] or kind).upper()} {int(match['number'])}")
         kind = match["kind"] if (match := _LIST.search(line)) else kind  # of the objects that follow
         heading, age = (parts[0] if len(parts) == 1 else None, 0) if parts else (heading, age + 1)
         part = heading if age <= _NEAR else None
-        found = [*_judge_line(line, bool(parts)), *_pair_with_most(roles, part, line)]
-        yield from (StatedValue(code, part, what, " ".join(line.split()), is_down) for code, what, is_down in found)
+        array = match["name"] if (match := _OF_ARRAY.match(line)) else array
+        found = [*_judge_line(line, bool(parts)), *_pair_with_most(roles, part, line), *_judge_array(array, line)]
+        is_off = off and not off.isdisjoint(range(number - _BESIDE, number + _BESIDE + 1))
+        yield from (
+            StatedValue(code, part, what, " ".join(line.split()), is_down)
+            for code, what, is_down in found
+            if not (is_down and is_off)
+        )
+
+
+def _judge_array(array: str, line: str) -> Iterator[Judged]:
+    """Members that an array of the kernel's RAID is without.
+
+    >>> [row[1] for row in _judge_array("md1", "      937165824 blocks super 1.2 [2/1] [U_]")]
+    ['md1: 1 of 2 members [U_]']
+    """
+    if array and (match := _ARRAY.search(line)):
+        members = match[0].rpartition(" ")[2]
+        yield BELOW, f"{array}: {match['value']} of {match['whole']} members {members}", False
+    for match in _FAILED_MEMBER.finditer(line) if array else ():
+        yield STATE, f"{array}: {match[0]}, a member that failed", False
+
+
+def _list_unanswered(text: str) -> Iterator[StatedValue]:
+    """Rows with an error in place of what two others of their kind have.
+
+    >>> [value.what for value in _list_unanswered("x-OST1 88T\\nx-OST2: Input/output error\\nx-OST3 87T\\n")]
+    ['x-OST2: Input/output error']
+    """
+    lines = text.splitlines()[:_MOST_LINES] if _OF_FIELD.search(text) else []
+    found = [match for line in lines if len(line) <= _LONGEST and (match := _NO_ANSWER.fullmatch(line))]
+    for match in found:
+        form, name = shape(match["name"]), match["name"]
+        others = {words[0].rstrip(":") for line in lines if (words := line.split(None, 1)) and len(words[0]) < 90}
+        alike = [other for other in others if other != name and any(map(str.isdigit, other)) and shape(other) == form]
+        if len(alike) > len(found):
+            part = next(iter(list_parts(name)), None)
+            yield StatedValue(STATE, part, f"{name}: {match['error']}", " ".join(match[0].split()), False)
+
+
+def _list_undetected(text: str) -> Iterator[StatedValue]:
+    """What `slurmd -C` finds less of than the line of slurm.conf for its node states: Slurm drains it then.
+
+    >>> config = "NodeName=n[1-4] CPUs=8 RealMemory=900 Gres=gpu:8\\n"
+    >>> found = "NodeName=n2 CPUs=8 SocketsPerBoard=1 RealMemory=800\\n"
+    >>> [value.what for value in _list_undetected(config + found)]
+    ['n2: RealMemory 800, configured 900']
+    """
+    nodes = [(match["names"], match["keys"], match[0]) for match in _NODE_LINE.finditer(text)]
+    for name, keys, line in nodes:
+        for names, wanted, _ in nodes if _IS_DETECTED.search(keys) else ():
+            if _IS_DETECTED.search(wanted) or not _is_among(name, names):
+                continue
+            has, want = ({row["key"]: row["value"] for row in _OF_NODE.finditer(keys)} for keys in (keys, wanted))
+            for key, value in has.items():
+                own, other = _LAST_NUMBER.search(value), _LAST_NUMBER.search(want.get(key, ""))
+                if own and other and int(own[1]) < int(other[1]):
+                    yield StatedValue(BELOW, None, f"{name}: {key} {own[1]}, configured {other[1]}", line, False)
+
+
+def _is_among(name: str, names: str) -> bool:
+    """Whether a host is one of those that Slurm folds so.
+
+    >>> _is_among("n07", "n[01-04,07]"), _is_among("n7", "n[8-9]"), _is_among("n7", "n7,n8")
+    (True, False, True)
+    """
+    begin, mark, ranges = names.partition("[")
+    number = name.removeprefix(begin)
+    if not mark or not number.isdecimal() or not name.startswith(begin):
+        return name in names.split(",")
+    ends = (entry.partition("-") for entry in ranges.rstrip("]").split(","))
+    return any(low.isdecimal() and int(low) <= int(number) <= int(high if high.isdecimal() else low)
+               for low, _, high in ends)  # fmt: skip
 
 
 def _list_pieces(text: str) -> Iterator[str]:
@@ -233,6 +349,8 @@ def _judge_line(line: str, has_part: bool) -> Iterator[Judged]:
     pairs = pairs or [(match["label"], match["text"] or match["word"]) for match in _KEY.finditer(line)]
     if len(pairs) > 1:
         yield from _compare_wanted(pairs)
+    if not pairs and line.count("|") > 1:
+        yield from _judge_boxed(line)
     if not pairs and (match := _LABELLED.fullmatch(line.rstrip(" \t\r,;|"))):
         pairs = [(match["label"].strip(), match["value"].strip().strip("'\""))]
         if not judge(*pairs[0]) and (inner := _LABELLED.fullmatch(pairs[0][1])):  # "GPU[3] : Throttle Status: HOT"
@@ -244,16 +362,35 @@ def _judge_line(line: str, has_part: bool) -> Iterator[Judged]:
         yield from _judge_cells(line, has_part)
 
 
+def _judge_boxed(line: str) -> Iterator[Judged]:
+    """Of a row with a name and a label with its value in one cell.
+
+    >>> [row[1] for row in _judge_boxed("| 5. Xe Link Port | Status: Critical |")]
+    ['5. Xe Link Port: Status: Critical']
+    """
+    name, *cells = [cell.strip() for cell in line.strip(" \t|").split("|")]
+    for cell in cells if name else ():
+        if (match := _LABELLED.fullmatch(cell)) and (judged := judge(match["label"].strip(), match["value"].strip())):
+            yield judged[0], f"{name}: {judged[1]}", judged[2]
+
+
 def judge(label: str, value: str) -> Judged | None:
     """What a value states where its label is known: the code, both as they are shown, and whether it is only down."""
     words = normalize(label)
     what = f"{label}: {value[:_LONGEST_VALUE]}"
+    if _BY_STATE.fullmatch(value) and _SERVED.fullmatch(words):
+        numbers = {word.lower(): int(number) for number, word in _OF_STATES.findall(value)}
+        lost = sum(number for word, number in numbers.items() if _NO_SERVICE.fullmatch(word))
+        return (STATE, what, False) if 0 < 4 * lost <= sum(numbers.values()) + 3 else None
     if is_incomplete(value):
         return (BELOW, what, False) if _OF_RATIO.search(words) and not _OF_SPEED.search(words) else None
     if _NUMBER.fullmatch(value) or _HEX.fullmatch(value):
         is_count = _COUNTED.search(words) if value.isdecimal() else _OF_FLAGS.search(words)
         is_setting = _NOT_COUNTED.search(words) or _VARIABLE.fullmatch(label)
-        return (COUNT, what, False) if is_count and not is_setting else None
+        is_few = value.isdecimal() and int(value[:9]) < _FEW_DROPS and _OF_DROPS.search(words)
+        return (COUNT, what, False) if is_count and not (is_setting or is_few) else None
+    if (part_of_time := _PERCENT.fullmatch(value)) and _OF_SLOWDOWN.search(words) and not _OF_POWER.search(words):
+        return (STATE, what, False) if float(part_of_time["number"]) >= _MUCH else None
     if _OF_ADVICE.search(words) and _ADVICE.match(value):
         return STATE, what, False
     if _SETTING.search(words):
@@ -264,6 +401,8 @@ def judge(label: str, value: str) -> Judged | None:
         return STATE, what, False
     if _IN_BRACKETS.fullmatch(value) or (_OF_STATE.search(words) and _LOUD.fullmatch(value.rpartition(" ")[2])):
         return STATE, what, False
+    if _OF_STATE.search(words) and "," in value and _TROUBLE.match(value.rpartition(",")[2].lstrip()):
+        return STATE, what, False  # "clean, degraded"
     if _DOWN.match(value) and _OF_STATE.search(words):
         return STATE, what, True
     return (STATE, what, False) if _LOW.match(value) and _OF_LEVEL.search(words) else None
@@ -362,11 +501,15 @@ def _judge_cells(line: str, has_part: bool) -> Iterator[Judged]:
         has_part and words and len(words) <= 12 and _LOUD.fullmatch(words[-1].strip("|"))
     ):
         yield STATE, shown, False
-    for match in _OUT_OF.finditer(line):
-        value, whole = (
+    counts = [
+        (
             match["value"] or match["has"] or match["less"],
             match["whole"] or match["wanted"] or match["more"],
         )
+        for match in _OUT_OF.finditer(line)
+    ]
+    counts += [(match["value"] or match["has"], match["whole"] or match["all"]) for match in _UP_OF.finditer(line)]
+    for value, whole in counts:
         if int(value) < int(whole):
             yield BELOW, shown, False
     if (capable := _CAPABLE.search(line)) and int(capable["value"]) < int(capable["whole"]):

@@ -73,7 +73,7 @@ _USUAL_STATES = lazy_pattern(
     r"|mounted|attached|bound|running|trained|synced"
 )
 _DENIED = lazy_pattern(r"(?i)^(?:not[ _-]?|un|dis|in)(?=\w)")
-_NOT_CALM = lazy_pattern(rf"(?i)low|slow|none|-|{NOT_USED}")
+_NOT_CALM = lazy_pattern(rf"(?i)low|slow|none|-|(?:re)?connecting|{NOT_USED}")
 _ALIKE = lazy_pattern(  # rates, widths, versions
     r"(?i)\d{2,3}(?:\.\d)?(?:G|Gb|Gbps|Gb/s|Gbit/s|GbE|Gb/sec|GT/s|GT)|x\d{1,2}|v?\d{1,4}(?:\.[0-9a-f]{1,6}){2,4}"
     r"|(?:[SDFQEHNX]DR\d{0,3})|\d{1,3}(?:\.\d{1,4}){1,3}-[\w.-]{1,20}"
@@ -86,6 +86,12 @@ _ON = lazy_pattern(r"(?i)(?:\d{1,2}:)?(?:on|enabled|true)")  # of a priority, as
 _OFF = lazy_pattern(r"(?i)(?:\d{1,2}:)?(?:off|disabled|false)")
 _NOT_RUN = lazy_pattern(
     r"(?i)skip(?:ped)?|n/?a|none|unknown|pending|queued|warn(?:ing)?|info|planned|starting|not[ _-]run"
+)
+_SCHEDULED = lazy_pattern(  # states of nodes, as PBS and LSF name them
+    r"(?i)free|job-(?:busy|exclusive|sharing)|closed(?:_[a-z]{3,8})?|resv-exclusive|busy|mixed|ok"
+)
+_NOT_SCHEDULED = lazy_pattern(
+    r"(?i)(?:[a-z-]{2,20},){0,4}(?:down|offline|unavail|unreach|stale|state-unknown)(?:,[a-z-]{2,20}){0,4}"
 )
 _OF_ADMIN = lazy_pattern(r"\b(?:admin|optional|required|default)\b")
 _OF_ALARM = lazy_pattern(r"\b(?:alarms?|faults?|failures?|warnings?|issues?|throttl\w{0,4})$")
@@ -156,9 +162,11 @@ def _judge_table(table: FoundTable) -> Iterator[StatedValue]:
     if any(_OVER.search(name) for name in table.names):
         return
     names = [_name_row(table, cells) for cells, _ in table.rows]
-    of_other_kind = _list_other_kinds(table)
     far: dict[int, list[str]] = {}
     columns = [[cells[at] for cells, _ in table.rows] for at in range(len(table.names))]
+    words = map(normalize, table.names)
+    without = {number for pair in zip(words, columns, strict=True) for number, _ in _list_uncounted(*pair)}
+    of_other_kind = _list_other_kinds(table, without)
     for at, (column, cells) in enumerate(zip(table.names, columns, strict=True)):
         judged = [judge(column, cell) for cell in cells] if column and not table.is_record else []
         counted = sum(row is not None and row[0] == COUNT for row in judged)
@@ -174,21 +182,23 @@ def _judge_table(table: FoundTable) -> Iterator[StatedValue]:
             far.setdefault(number, []).append(f"{own}: {table.names[second]} {columns[second][number]}, others {usual}")
     for number, says in _list_far_of_matrix(table):
         far.setdefault(number, []).append(says)
+    troubled = {number for cells in columns[1:] for number, _ in _list_troubled(cells)}
     absent = [sum(cell.lower() in _NO_CELL for cell in entries) for entries, _ in table.rows]
     for number, (_, line) in enumerate(table.rows):
-        if number in far and absent[number] <= find_median(absent):
+        if number in far and (number in troubled or absent[number] <= find_median(absent)):
             more = f"; {len(far[number]) - _SAID} more" if len(far[number]) > _SAID else ""
             yield _build(ODD, names[number], "; ".join(far[number][:_SAID]) + more, line)
     yield from _compare_columns(table, names)
 
 
-def _list_other_kinds(table: FoundTable) -> set[int]:
-    """Rows of another model or role than the others, without work, or with a name of another form."""
+def _list_other_kinds(table: FoundTable, without: set[int]) -> set[int]:
+    """Rows of another model or role than the others, without work, or with a name of another form. `without`: rows that
+    have a state alone: those have no name of their peer either."""
     forms = [shape(cells[0]) for cells, _ in table.rows]
     usual, times = Counter(forms).most_common(1)[0]
     others = set[int]()
     if times > 1 and 3 * times >= 2 * len(forms):
-        others.update(number for number, form in enumerate(forms) if form != usual)
+        others.update(number for number, form in enumerate(forms) if form != usual and number not in without)
     for at, column in enumerate(table.names[1:], 1):
         cells = [cells[at] for cells, _ in table.rows]
         usual, times = Counter(cells).most_common(1)[0]
@@ -311,8 +321,18 @@ def _is_alone(table: FoundTable, at: int) -> bool:
 
 def _list_troubled(cells: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Words of trouble where the others are well, or have a number."""
-    troubled = [number for number, cell in enumerate(cells) if TROUBLE_WORD.match(cell)]
-    calm = sum(CALM.fullmatch(cell) is not None or read_number(cell) is not None for cell in cells)
+    is_of_scheduler = any(map(_SCHEDULED.fullmatch, cells))
+    troubled = [
+        number
+        for number, cell in enumerate(cells)
+        if TROUBLE_WORD.match(cell) or (is_of_scheduler and _NOT_SCHEDULED.fullmatch(cell))
+    ]
+    calm = sum(
+        CALM.fullmatch(cell) is not None
+        or read_number(cell) is not None
+        or (is_of_scheduler and _SCHEDULED.fullmatch(cell) is not None)
+        for cell in cells
+    )
     if troubled and calm > len(troubled) and calm + len(troubled) == len(cells):
         yield from ((number, f"{cells[number]}, not as the others") for number in troubled)
 

@@ -19,7 +19,7 @@ _FAR = 10  # times the next longest, where the others differ
 _STRICT_SLOW, _STRICT_HIGH, _STRICT_SPREAD = 0.6, 2, 0.05  # of three rows
 
 WELL = r"ok|good|up|pass(?:ed)?|healthy|active|yes|normal|ready"
-IN_USE = r"linkup|online|idle|alloc\w{0,6}|connected"
+IN_USE = r"linkup|online|live|idle|alloc\w{0,6}|connected"
 DOWN = r"down|inactive|polling|init(?:ializ(?:e|ing|ed))?|no[ -]?link"
 NOT_USED = rf"{DOWN}|no|off|disabled|offline|missing|absent"
 TROUBLE = r"fail(?:ed|ure)?|error|err|degraded|unhealthy|critical|lost|faulty|bad|nok|not[ _-](?:ok|ready)|unreachable"

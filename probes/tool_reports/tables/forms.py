@@ -41,14 +41,15 @@ def read_tables(text: str) -> Iterator[FoundTable]:
     >>> list(read_tables("".join(f"link: {n}\\nerrors: {n}\\n\\n" for n in range(4))))[0].rows[1]
     (('1', '1'), '1 1')
     """
-    from probes.tool_reports.tables.rows import read_rows  # lazy: most tables are read by their columns alone
+    from probes.tool_reports.tables.rows import fold_pairs, read_rows  # lazy: few texts have a table
 
     lines = [_clean(line) if len(line) <= _LONGEST else "" for line in text.splitlines()[:_MOST_LINES]]
     at, title = 0, ""
     while at < len(lines) - FEWEST:
         table, end = next(filter(None, (_read_columns(lines, at, mark) for mark in _MARKS)), (None, at + 1))
         if table:
-            yield _turn(table._replace(title=f"{title} {lines[at].strip()}" if "(" in lines[at] else title))
+            table = table._replace(title=f"{title} {lines[at].strip()}" if "(" in lines[at] else title)
+            yield fold_pairs(table) or _turn(table)
             lines[at:end] = [""] * (end - at)  # read
         title = lines[end - 1].strip() or title
         at = end
@@ -94,6 +95,8 @@ def _read_columns(lines: Sequence[str], start: int, mark: str | re.Pattern[str])
     is_matrix = names == tuple(map(str, range(len(names))))
     if not is_matrix and any(map(_NO_NAME.match, names if names[0] else names[1:])):
         return None
+    if not isinstance(mark, str) and names[0].startswith("|"):
+        return None  # of a box with two cells
     if mark is _BLANKS and (names[0].endswith(":") or any(map(_OF_PROSE.fullmatch, names))):
         return None
     rows: list[tuple[tuple[str, ...], str]] = []

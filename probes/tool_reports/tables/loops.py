@@ -33,6 +33,8 @@ _PASSING = lazy_pattern(  # what differs by the time, the use and the load of ea
 _OF_MOMENT = lazy_pattern(
     r"(?i)\bload average\b|\b\d{1,2}:\d\d:\d\d\b.{0,40}\b20\d\d\b|\bping\b|\bicmp_seq"
 )  # a whole line
+_OF_USE = lazy_pattern(r"(?i)\bpts/|\btty|\busers?\b|python|\.(?:py|sh)\b|/(?:home|bin|tmp)/|\bwarning\b")
+_SET = lazy_pattern(r"(?i)[a-z][\w.-]*(?:[:=]| )[ \t]*\S.*|[a-z]+_[a-z_]+")  # a setting, or the name of a module
 _CLOCK = lazy_pattern(r"\d{1,2}|\d{4}-\d\d-\d\d\S{0,30}|(?i:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul"
                       r"|aug|sep|oct|nov|dec|utc|cet|am|pm)")  # fmt: skip
 
@@ -59,9 +61,11 @@ def list_loop_faults(text: str) -> list[ToolReport]:
     ]
     if len(parts) < _FEWEST:
         raise ParseError("no output of a loop over four parts or more")
-    odd: dict[int, list[str]] = {}
-    for at in range(max(len(part.lines) for part in parts)):
-        own = [(number, part) for number, part in enumerate(parts) if at < len(part.lines)]
+    odd: dict[int, list[str]] = dict(_list_lines_missing(parts))
+    most = max(len(part.lines) for part in parts)
+    whole = [(number, part) for number, part in enumerate(parts) if len(part.lines) == most]
+    for at in range(most):
+        own = [(number, part) for number, part in whole if at < len(part.lines)]
         for place, usual in _list_odd([part.name for _, part in own], [part.lines[at] for _, part in own]):
             number, part = own[place]
             like = own[usual][1]
@@ -71,6 +75,34 @@ def list_loop_faults(text: str) -> list[ToolReport]:
         for number, said in sorted(odd.items())
         if len(odd) <= max(1, _MOST_ODD * len(parts))
     ]
+
+
+def _list_lines_missing(parts: Sequence[_Part]) -> Iterator[tuple[int, list[str]]]:
+    """The one part without lines that all others have alike.
+
+    >>> parts = [_Part(f"n{n}", ["speed 400g", *(["mtu 9214"] if n != 2 else [])]) for n in range(4)]
+    >>> list(_list_lines_missing(parts))
+    [(2, ['without "mtu 9214"'])]
+    """
+    lines = [[_replace_in(line, part.name) for line in part.lines if line] for part in parts]
+    fewest = min(map(len, lines))
+    short = [at for at, own in enumerate(lines) if len(own) == fewest]
+    others = [own for at, own in enumerate(lines) if at not in short]
+    if len(short) != 1 or len(set(map(len, others))) > 1:
+        return
+    own = lines[short[0]]
+    of_all = [line for line in others[0] if all(line in other for other in others[1:])]
+    missing = [line for line in of_all if line not in own and _SET.fullmatch(line) and not _is_of_moment(line)]
+    if missing and len(own) + len(missing) == len(others[0]):
+        yield short[0], [f'without "{line}"' for line in missing]
+
+
+def _is_of_moment(line: str) -> bool:
+    return any(pattern.search(line) for pattern in (_OF_USE, _PASSING, _OF_MOMENT))
+
+
+def _replace_in(line: str, name: str) -> str:
+    return " ".join(_replace(word, name) for word in line.split())
 
 
 def _list_odd(names: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, int]]:

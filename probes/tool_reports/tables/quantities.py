@@ -87,10 +87,15 @@ _OF_PARTS = lazy_pattern(
     r"|found|seen|visible|detected|neighbou?rs|peers|sessions)\b"
 )
 _OF_ALL_MEMORY = lazy_pattern(r"\b(?:total mem\w{0,3}|mem\w{0,3} total)\b")
-_OF_COUNT = lazy_pattern(r"\b(?:counts?|census|number of|wc|routes)\b")
+_OF_COUNT = lazy_pattern(
+    r"\b(?:counts?|census|number of|wc|routes)\b"
+    r"|\b(?:lspci|lsblk|fi info|ib(?:stat\w{0,2}|v dev\w{0,6}|dev2netdev)"
+    r"|(?:nvidia|npu|rocm|amd|hl) smi|rdma|show gids)\b"
+    r".{0,120}\bgrep c\b"
+)
 _OF_RESOURCE = lazy_pattern(r"\b(?:queues?|spare|cores?|channels?|banks?|[mg]b|dimm|speed|huge ?pages)\b")
 _OF_USE = lazy_pattern(  # of a line above a table
-    r"\b(?:used?|usage|util\w{0,8}|load|free|before|idle|process\w{0,3}|procs|hours?|days?|years?|jobs?|users?|rank"
+    r"\b(?:used?|usage|util\w{0,8}|load|free|before|idle|process\w{0,3}|procs|p(?:s|grep|idof)|hours?|days?|years?|jobs?|users?|rank"
     r"|order)\b"
 )
 _OF_LIMIT = lazy_pattern(r"\b(?:plan\w{0,4}|thresholds?|limits?|quotas?|budgets?|prices?|locked)\b")

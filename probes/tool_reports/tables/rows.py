@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from probes.text import lazy_pattern
+from probes.tool_reports.sentences.values import normalize
 from probes.tool_reports.tables.entries import CALM, FEWEST_STRICT, TROUBLE_WORD, FoundTable, read_number, shape
+from probes.tool_reports.tables.quantities import HIGH, find_quantity
 
 _LONGEST, _MOST_LINES, _MOST_ROWS, _MOST_WORDS = 240, 2000, 500, 40
-_MARGIN = lazy_pattern(r"[ \t>*•#|-]{0,12}(?:\[[A-Za-z][\w -]{1,24}\][ \t]{1,4})?")
-_PIECES = lazy_pattern(r"[\s|;]+|,(?=\S)")
+_MARGIN = lazy_pattern(r"[ \t>*•#|+-]{0,12}(?:\[[A-Za-z][\w -]{1,24}\][ \t]{1,4})?")
+_PIECES = lazy_pattern(r"[\s|;]+|,(?=\S)(?!(?:down|offline|drain\w{0,3}|stale|unknown)\b)")
 _JOINED = lazy_pattern(r"(?<=\w)=(?=\S)")
 _COMMA = lazy_pattern(r",(?=\s)")
 _HEADING = lazy_pattern(r"[ \t]*[|,;][ \t]*|[ \t]+")
@@ -23,7 +25,7 @@ _NAME = lazy_pattern(r"[A-Za-z][\w./%()\[\]-]{0,40}")  # of a column
 _EMPTY = frozenset((":", "=", "–", "—", "->", "=>", "-->", "..", "..."))  # between a name and its value
 _COUNTED = lazy_pattern(r"#?(?:\d{1,4}|[A-Z]\d{0,2}):?")
 _NAMED = lazy_pattern(
-    r"(?=.{0,40}\d)[A-Za-z][\w./:-]{0,40}(?: #?[A-Z]?\d{1,4})?[:=]?|\d{1,4}:?|[0-9a-f:]{2,12}\.[0-7]|/[\w./-]{1,60}"
+    r"(?=.{0,40}\d)[A-Za-z][\w./:>-]{0,40}(?: #?[A-Z]?\d{1,4})?[:=]?|\d{1,4}:?|[0-9a-f:]{2,12}\.[0-7]|/[\w./-]{1,60}"
 )
 _LEADING = lazy_pattern(r"\d{4}-\d\d-\d\d\S{0,30}|\d\d:\d\d:\d\d\S{0,12}|INFO|NOTICE|DEBUG|[a-z]{2,8}:?")  # of a log
 _MOST_LEADING = 5
@@ -42,6 +44,8 @@ _KEYED = lazy_pattern(
     r"(?<![\w./:-])(?P<key>[A-Za-z][\w.-]{0,60}\d[\w.-]{0,40})(?:=|:(?=\d[\d.]{0,24}\|))"
     r"(?P<value>[-+]?\d[\w.+%/-]{0,24}|[A-Z][A-Z_]{1,30})(?=\|[a-z]{1,2}\b|[\s,;}\]]|$)"
 )
+_PAIR = lazy_pattern(r"([A-Za-z][\w.]{1,30}) ?(?:<?-{1,2}>?|<?=>|:|/|~) ?([A-Za-z][\w.]{1,30})")
+_FEWEST_PAIRED, _MOST_PAIRS, _ALIKE = 4, 0.8, 0.8  # parts; of all pairs; the best of each part
 _LISTED = lazy_pattern(  # several in one line
     r"(?<![\w./:-])(?P<key>(?:[Rr]ank|GPU|gpu|link|lane|port|card) \d{1,4}|[A-Za-z][\w.-]{0,30}\d)"
     r"(?: ?: ?)(?P<value>\d[\w.+%/-]{0,24})(?=[\s,;}\]]|$)"
@@ -103,7 +107,7 @@ def _split(line: str) -> list[str]:
 def _tabulate(group: Sequence[tuple[Sequence[str], str]], title: str) -> FoundTable | None:
     """Rows as a table: of words that all rows have, those before a value name it, and a unit behind it does, too."""
     names = [words[0].rstrip(":=") for words, _ in group]
-    if len(group) < FEWEST_STRICT or len(set(names)) < len(names):
+    if len(group) < FEWEST_STRICT:
         return None
     columns: list[tuple[str, tuple[str, ...]]] = [("", tuple(names))]
     label: list[str] = []
@@ -128,7 +132,45 @@ def _tabulate(group: Sequence[tuple[Sequence[str], str]], title: str) -> FoundTa
     if len(columns) == len(heading) == 2 and not columns[1][0] and all(map(_NAME.fullmatch, heading)):
         columns = [(name, cells) for name, (_, cells) in zip(heading, columns, strict=True)]
     rows = tuple(zip(zip(*(cells for _, cells in columns), strict=True), (line for _, line in group), strict=True))
-    return FoundTable(tuple(name for name, _ in columns), rows[:_MOST_ROWS], title=title)
+    table = FoundTable(tuple(name for name, _ in columns), rows[:_MOST_ROWS], title=title)
+    return fold_pairs(table) or (table if len(set(names)) == len(names) else None)
+
+
+def fold_pairs(table: FoundTable) -> FoundTable | None:
+    """Of rows about pairs, nearly each of which is there, a row for each part with the best of its pairs: a part that
+    is bad with all others is itself bad. Where all parts are alike, the pairs. None where rows are not about pairs.
+
+    >>> pairs = ("n1", "n2", "24"), ("n1", "n3", "24"), ("n1", "n4", "12"), ("n2", "n3", "24"), ("n2", "n4", "12")
+    >>> found = fold_pairs(FoundTable(("", "", "GB/s"), tuple((cells, "") for cells in (*pairs, ("n3", "n4", "12")))))
+    >>> [cells for cells, _ in found.rows]
+    [('n1', '24'), ('n2', '24'), ('n3', '24'), ('n4', '12')]
+    """
+    first = table.rows[0][0]
+    joined = _PAIR.fullmatch(first[0])
+    begin = 1 if joined else 2
+    numbers = [at for at in range(begin, len(first)) if read_number(first[at])]
+    best: dict[str, tuple[float, str, str]] = {}
+    pairs: dict[frozenset[str], tuple[str, str, str]] = {}
+    for cells, line in table.rows if len(numbers) == 1 else ():
+        match = _PAIR.fullmatch(cells[0]) if joined else None
+        ends = match.group(1, 2) if match else cells[:2]
+        own = read_number(cells[numbers[0]])
+        if len({shape(end) for end in ends}) > 1 or not any(map(str.isdigit, ends[0])) or own is None:
+            return None
+        quantity = find_quantity(normalize(table.names[numbers[0]]), own[1], table.title)
+        if quantity is None or quantity.is_count or ends[0].isdecimal() or not ends[0][0].isalpha():
+            return None
+        for end in ends if ends[0] != ends[1] else ():
+            value = -own[0] if quantity.bad == HIGH else own[0]
+            best[end] = max(best.get(end, (value, "", line)), (value, cells[numbers[0]], line))
+        pairs.setdefault(frozenset(ends), (" ".join(ends), cells[numbers[0]], line))
+    whole = len(best) * (len(best) - 1) / 2
+    if len(best) < _FEWEST_PAIRED or sum(len(pair) > 1 for pair in pairs) < _MOST_PAIRS * whole:
+        return None
+    least, *_, most = sorted(abs(value) for value, _, _ in best.values())
+    found = pairs.values() if least >= _ALIKE * most else ((name, *own[1:]) for name, own in sorted(best.items()))
+    rows = tuple(((name, cell), line) for name, cell, line in found)
+    return FoundTable(("", table.names[numbers[0]]), rows[:_MOST_ROWS], title=table.title)
 
 
 def _is_state(word: str) -> bool:

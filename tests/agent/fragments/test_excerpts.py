@@ -66,6 +66,21 @@ def _repeat(line: str, usual: str, odd: str, count: int = 8) -> str:
         ),
         pytest.param("\tUESta:\tDLP- SDES+ TLP- FCP- CmpltTO- UnsupReq-\n", f"{TOOL} info", id="lspci"),
         pytest.param(
+            "$ cluster-check -o custom-columns=NODE,STATE\nNODE  STATE\n"
+            + "".join(f"gn{at}  {'error' if at == 2 else 'ready'}\n" for at in range(4)),
+            f"{TOOL} info",
+            id="a command that is not known",
+        ),
+        pytest.param(
+            "$ cat /proc/mdstat\nmd3 : active raid1 sdb1[1]\n   523264 blocks [2/1] [U_]\n", f"{TOOL} info", id="mdstat"
+        ),
+        pytest.param(
+            "$ ipmitool sdr type Fan\nFAN1 | 30h | ok | 29.1 | 8800 RPM\n$ ipmitool sdr type 'Power Supply'\n"
+            "PS2 | 61h | ok | 10.2 | Presence detected, Failure detected\n",
+            f"{TOOL} warning",
+            id="sensors of two commands",
+        ),
+        pytest.param(
             "State                : Polling\nPhysical state       : ETH_AN_FSM_ENABLE\nSpeed  : N/A\n",
             f"{TOOL} warning",
             id="mlxlink",

@@ -174,3 +174,19 @@ def test_what_is_wrong_with_the_host_is_joined(tmp_path: Path) -> None:
     (cause,) = answer(tmp_path, lines).causes
 
     assert [True] == ["PCIe width is 8 lanes" in row.text for row in cause.evidence if "peer-differs" in row.text]
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("Epoch: [0][{n}/900]  Time  3.2{n} ( 3.30)  Data  2.9{n} ( 2.95)  Loss 6.9", "waits-for-data"),
+        ("iter: {n}  total_loss: 1.2  time: 1.71  data_time: 1.2{n}  lr: 0.02", "waits-for-data"),
+        ("iter: {n}  total_loss: 1.2  time: 1.71  data_time: 0.01{n}  lr: 0.02", ""),
+        ("step={n} loss=3.1 step_time=9.1s n_compiles={n}", "compiles-again"),
+        ("step={n} loss=3.1 step_time=9.1s n_compiles=4", ""),
+    ],
+)
+def test_what_is_printed_beside_the_time_of_a_step(line: str, cause: str, tmp_path: Path) -> None:
+    told = answer(tmp_path, [line.format(n=number) for number in range(10, 50)])
+
+    assert [row.id for row in told.causes] == ([cause] if cause else [])

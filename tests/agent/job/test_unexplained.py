@@ -34,6 +34,19 @@ EXITED = (
 UP = "INFO:     Started server process [71]\nINFO:     Application startup complete.\n"
 GLOG = "E1103 04:05:11.20 771 {}\n"
 LOGS = (
+    Log("a message below its heading, and an abort", "Fatal error:\nstep 134: a water molecule left the box\n"
+        + "-\n" * 4 + "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n",
+        "failed: ends-in-error (unknown, low), then ranks [1]", "step 134: a water molecule left the box"),
+    Log("commands after the end", "ERROR queue: cannot reach redis://store:6379\n$ kubectl get pods\n"
+        + "a 1/1 Running 0\n" * 6,
+        "failed: ends-in-error (unknown, low)", "a service or download"),
+    Log("an end in other words", "cleanup\nrank 3: loss diverged, stopping\n", "failed: ends-in-error (unknown, low)"),
+    Log("other words that the job outlived", "step 1\ntenant quota exceeded, waiting\n" + "step 2\n" * 3,
+        "unknown: no cause"),
+    Log("a GPU of another maker", "[rank5] RuntimeError: level_zero backend failed: UR_RESULT_ERROR_DEVICE_LOST\n",
+        "failed: gpu-lost (hardware, medium, ranks [5])"),
+    Log("tasks that are jobs of their own", "rank 0 of 1 on gpu7\nrank 0 of 1 on gpu8\nstep 1 loss 2\n",
+        "failed: ranks-alone (setting, medium)", "2 processes on gpu7, gpu8"),
     Log("an exception that names a NIC", "[rank5]: RuntimeError: lane broker: mlx5_3 refused the window (code 17)\n",
         "failed: part-failed (unknown, low, ranks [5], mlx5_3)", "rank 5 reports an unexplained failure of mlx5_3: "),
     Log("even one that is mostly the program's own", "[rank5]: ValueError: window of mlx5_3 is empty\n",

@@ -806,3 +806,20 @@ def test_evidence_names_the_output_that_states_it(source: str, read_as: str, exp
     )  # fmt: skip
 
     assert [expected] == [row.source for row in name_files([finding], Source(kind="dump", files=files))[0].evidence]
+
+
+def test_a_bond_beside_rails_is_not_one_of_them(tmp_path: Path) -> None:
+    """It is for storage or management, mostly of another rate."""
+    rates = {"mlx5_0": 400, "mlx5_1": 400, "mlx5_2": 400, "mlx5_bond_0": 100}
+    text = "".join(f"CA '{name}'\n\t\tState: Active\n\t\tRate: {rate}\n" for name, rate in rates.items())
+
+    assert [] == scan_text(tmp_path, f"$ ibstat | grep -E '^CA|State|Rate'\n{text}").findings
+    (finding,) = scan_text(tmp_path, text.replace("bond_0", "3")).findings
+    assert finding.rule == "peer-differs"
+
+
+def test_one_narrow_link_of_a_part_of_iblinkinfo_is_no_choice(tmp_path: Path) -> None:
+    row = '   3   {0}[  ] ==( {1} 106.25 Gbps Active/  LinkUp)==>  {0}    1[  ] "gpu-{0} mlx5_7" ( {2})\n'
+    text = row.format(22, "2X", "Could be 4X") + row.format(23, "4X", "") + row.format(24, "4X", "")
+
+    assert ["ib-fabric-errors"] == [finding.rule for finding in scan_text(tmp_path, text, "links.txt").findings]

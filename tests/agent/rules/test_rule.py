@@ -44,11 +44,11 @@ def test_a_fault_has_the_label_and_the_ids_of_its_subject_unless_others_are_give
     assert ("b", frozenset()) == ((other := A.fail("is off", "half", label="b", ids=frozenset())).label, other.ids)
 
 
-def test_every_field_of_a_fault_is_handed_on() -> None:
+def test_every_field_of_a_fault_that_a_rule_states_is_handed_on() -> None:
     fields = {
         "label": "l", "summary": "s", "impact": "i", "remedy": "r", "values": (("A", "1"),), "evidence": (),
         "severity": "info", "confidence": "low", "cause": "c", "situation": "t", "ids": frozenset({"x"}),
-        "explains_ids": frozenset({"y"}), "explains_parts": False, "depends_on": Reason("disabled"),
+        "explains_ids": frozenset({"y"}), "explains_parts": False,
         "parts": (A.fail("p", "q"),), "field": "netdev.mtu", "peers": frozenset({"z"}),
     }  # fmt: skip
 

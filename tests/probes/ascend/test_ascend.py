@@ -87,6 +87,15 @@ def hccn(host: object) -> HccnFacts:
     return facts
 
 
+def test_ports_in_parentheses_with_commas() -> None:
+    text = "hccs health status : abnormal\nhccs lane mode : (7,7,3)\nhccs crc error count : (0,0,5)\n"
+    assert [(port.link, port.errors) for port in parse_hccs(text)] == [
+        (1, {"crc": 0}),
+        (2, {"crc": 0}),
+        (3, {"crc": 5}),
+    ]
+
+
 def test_the_driver_numbers_npus() -> None:
     """The number is the driver's, whatever the order of the bus."""
     host = node(["0000:01:00.0", "0000:c1:00.0"], dev_id="{0}")

@@ -83,6 +83,7 @@ INTEL_SAMPLES = (
     of_driver("intel-firmware", f"{_CARD}*ERROR* GT0: Enabling uc failed (-5)", "i915: Enabling uc failed (-5)", GPU),
     of_driver("intel-memory", f"{_CARD}*ERROR* LMEM not initialized by firmware",
               "i915: LMEM not initialized by firmware is a fault", GPU),
+    of_driver("intel-small-bar", f"{_XE}Small BAR device", f"{_XE}BAR of the device", GPU),
     of_driver("intel-reset", f"{_XE}Tile0: GT0: Engine reset: engine_class=ccs, logical_mask: 0x1, guc_id=7",
               f"{_XE}Tile0: GT0: reset started", GPU),
     of_driver("intel-reset", f"{_CARD}Resetting rcs0 for preemption time out",

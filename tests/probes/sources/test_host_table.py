@@ -103,6 +103,11 @@ ODD_IN_LOOP = {
                     + "".join(f"lldp.rail{n}.chassis.name=leaf-rail{5 if n == 4 else n}\n" for n in range(8)), "rail4"),
     "a mode of devices": ("".join(f"mlx5_{n}: {'IB/RoCE v1' if n == 1 else 'RoCE v2'}\n" for n in range(4)).join(
         ("$ for d in mlx5_0 mlx5_1 mlx5_2 mlx5_3; do echo -n $d: ; cma_roce_mode -d $d; done\n", "")), "mlx5_1"),
+    "a line that one has not": (
+        "$ for s in l1 l2 l3 l4; do echo == $s; ssh $s show run; done\n"
+        + "".join(f"== {s}\nmtu 9214\n{'' if s == 'l3' else 'random-detect ecn'}\n" for s in ("l1", "l2", "l3", "l4")),
+        "l3",
+    ),
     "hosts": (before(hosts("ClusterUUID : 5e1c2f17-9f2e", "ClusterUUID : 00000000-0000"), "nvidia-smi -q"), "c03"),
 }  # fmt: skip
 ALIKE_IN_LOOP = {
@@ -116,6 +121,8 @@ ALIKE_IN_LOOP = {
     "an idle GPU among idle ones": loop("0 1 2 3", "lspci", "LnkSta: Speed 2.5GT/s", "LnkSta: Speed 32GT/s"),
     "counts of packets": loop("0 1 2 3", "ethtool -S eth$x", "rx_packets: 12", "rx_packets: 99122"),
     "other lines": "$ for i in 0 1 2 3; do cat x$i; done\na: 1\nb: 2\nc: 3\n",
+    "a process that one has not": "$ for s in l1 l2 l3 l4; do echo == $s; ssh $s nvidia-smi; done\n"
+    + "".join(f"== {s}\n{'' if s == 'l3' else 'python3 train'}\n8\n" for s in ("l1", "l2", "l3", "l4")),
     "three": loop("0 1 2", "lspci -vv", "MaxReadReq 4096", "MaxReadReq 512", 3),
 }
 

@@ -82,6 +82,8 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
         "[n7:0 - context.c:684][2026-02-03 04:05:06] ERROR sharp_job_init_session failed: Connection error(-3)",
         "sharp-failed", "sharp_job_init_session",
     ),
+    ("sharp_coll: error in sharp_get_group: Busy (status -7)", "sharp-failed", "error in sharp_get_group"),
+    ("sharp_am[31]: - group of job 0x9 denied: quota is used", "sharp-failed", "0x9 denied: quota"),
     (
         "EFA internal error: (4112) Failure to post internal receive buffers",
         "efa-memory", "Failure to post interna",

@@ -29,6 +29,7 @@ def test_only_a_text_about_nodes_counts(text: str, expected: bool) -> None:
     [
         ("smoke test\n" + _TABLE.format("FAIL"), [(None, "gpu_memory")]),
         ("smoke test\n" + _TABLE.format("PASS"), []),
+        ("health-report\nPS1  AC  OK\nPS2  AC  FAIL\n", [(None, "PS2 AC")]),
         ("smoke test\n| Test | Status |\n|---|---|\n| disk space | FAIL |\n", []),
         (
             "burn-in of node 7\nPCIe bandwidth GPU 3 ...... FAIL\nfan speed ...... PASS\n",

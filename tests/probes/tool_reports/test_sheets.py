@@ -7,7 +7,7 @@ import pytest
 from probes.host.commands import SHEET, STATED
 from probes.sources.identify import identify_command
 from probes.text import ParseError
-from probes.tool_reports.sentences.compared import list_compared
+from probes.tool_reports.sentences.compared import list_claims, list_compared
 from probes.tool_reports.tables.measured_lines import list_slow_lines
 from probes.tool_reports.tables.sheets import has_records, is_sheet, list_sheet_faults
 
@@ -204,3 +204,15 @@ def test_lines_of_measurements_are_compared(text: str, subjects: list[str]) -> N
     assert (
         list_slow_lines(text.replace("h2d", "").replace("d2h", "")) == []
     )  # no benchmark is named: what they are is not known
+
+
+def test_what_two_claim_is_found_and_masters_of_two_fabrics_are_not() -> None:
+    line = "sminfo: sm lid {0} sm guid 0x1a{0}, activity count 9 priority 14 state 3 SMINFO_MASTER\n"
+    (report,) = list_compared(line.format(3) + line.format(9))
+    assert report.code == "sm-second-master"
+    assert list(list_compared(line.format(3) * 2)) == []
+    asked = "$ sminfo -C mlx5_{}\n"
+    assert list(list_compared(asked.format(0) + line.format(3) + asked.format(4) + line.format(9))) == []
+    assert [one.text for one in list_compared(line.format(3) + line.format(9))] == [
+        "; ".join(list_claims(line.format(3) + line.format(9)))
+    ]

@@ -20,6 +20,8 @@ STATED = {
     "NPU 4 never came back": "NPU 4",
     "fabric check: 0000:5E:00.0 has no link": "0000:5e:00.0",
     "PSU 2 is offline": "PSU 2",
+    "[FANS] - FAN1/F1 fan is NOT OK": "FAN1/F1",
+    "Unable to open /dev/dri/renderD152 read-write: Permission denied": "/dev/dri/renderD152",
     "GPU2 Status_Health = Critical": "NVIDIA 2",
     "FAIL gpu-n23 mlx5_4 DOWN": "mlx5_4",
     "device GPU-1a2b3c4d marked unhealthy": "GPU-1a2b3c4d",
@@ -37,6 +39,9 @@ CALM = (
     "Is it bad that GPU 3 has fewer lanes?",
     "If GPU 3 fails, replace it",
     "GPU 3: corrected error",
+    "| FAN1 | OK, failed events: 0 |",
+    "| ethernet-1/30 | disable | down | 400G |",
+    "cat: /sys/class/infiniband/mlx5_2/ports/1/state: No such file or directory",
     "there is no 'GPU 3 failed' in the log",
     "RDMA failed on our cluster",
     "gpu-17 failed",  # a host

@@ -32,7 +32,14 @@ STATED = {
     "nvme2: link x2 (x4 capable)": ("value-below", "nvme2", "x2"),
     "tray 4  good  good  NOK  good": ("value-state", "tray 4", "NOK"),
     "0000:5e:00.0  16GT/s x16 DOWNGRADED": ("value-state", "0000:5e:00.0", "DOWNGRADED"),
+    "disks: 46 up, 2 down": ("value-state", None, "46 up, 2 down"),
+    "storage: 15 of 16 servers online": ("value-below", None, "15 of 16"),
+    "osd: 96 osds: 94 up": ("value-below", None, "94 up"),
+    "raid state : active, degraded": ("value-state", None, "degraded"),
     "GPU temps (C): 61 62 60 63 97 61": ("value-odd", None, "number 4: 97, the others 61.5"),
+    "GPU 3 hbm_thermal_violation: 88.4 %": ("value-state", "NVIDIA 3", "88.4 %"),
+    "| 5. Xe Link Port | Status: Critical |": ("value-state", None, "5. Xe Link Port: Status: Critical"),
+    "DCBX Oper status is Configuration Mismatch": ("value-state", None, "Configuration Mismatch"),
     "nvlink bw GB/s: g0=371 g1=370 g2=118 g3=372": ("value-odd", None, "g2: 118, the others 370.5"),
 }
 CALM = (
@@ -41,6 +48,16 @@ CALM = (
     "port log level: error",
     "max link errors: 10",
     "link errors: 0",
+    "GPU 3 ppt_violation: 88.4 %",
+    "GPU 3 hbm_thermal_violation: 2 %",
+    "| 5. Xe Link Port | Status: OK |",
+    "PFC Oper status is init",
+    "PFC status: no mismatch",
+    "disks: 48 up, 0 down",
+    "switch ports: 30 up, 34 down",
+    "storage: 16 of 16 servers online",
+    "raid state : active, checking",
+    "NodeName=gn1 CPUs=8 SocketsPerBoard=1 RealMemory=900 Gres=gpu:8",
     "GPUs: 8/8",
     "GPU memory used: 3/80",
     "PCIe Gen (cur/max): 1/5",
@@ -90,6 +107,19 @@ def test_labels_below_a_heading_are_of_its_part() -> None:
     assert [("value-state", "NVIDIA 5", "health: BAD")] == _stated(text)
     far = "GPU 4\n" + "idle: 1\n" * 61
     assert [("value-state", None, "health: BAD")] == _stated(f"{far}health: BAD\n")
+
+
+def test_a_port_that_was_switched_off_is_no_fault() -> None:
+    text = 'interface ethernet-1/3 {\n  description "n7 rail5"\n  admin-state %s\n  oper-state down\n}\n'
+    assert [] == _stated(text % "disable")
+    assert [("value-state", "ethernet-1/3", "oper-state: down")] == _stated(text % "enable")
+
+
+def test_a_session_without_a_peer_is_compared_though_it_has_no_name() -> None:
+    rows = "".join(f"leaf{n}(Ethernet{4 * n}) 4 65101 100 1d02h 12\n" for n in range(4))
+    text = f"Neighbor V AS MsgRcvd Up/Down State/PfxRcd\n{rows}%s\n"
+    assert [] == _stated(text % "Ethernet40 4 65109 12 1d02h 2")
+    assert ["Ethernet40"] == [row[1] for row in _stated(text % "Ethernet40 4 0 0 never Idle")]
 
 
 def test_each_object_of_json_is_of_its_own_part() -> None:
@@ -302,6 +332,37 @@ ODD_TEXTS = {  # a text with one odd row -> what is noted of it
         + "".join(f"|{at}|A100|{'Enabled' if at == 2 else 'Disabled'}|\n" for at in range(5)),
         "gpu 2: mig.mode.current Enabled, the others Disabled",
     ),
+    "pairs": (
+        "port bw GB/s\n" + "".join(f"n{a} n{b} {11 if 3 in (a, b) else 45}\n" for a in range(5) for b in range(a)),
+        "n3: GB/s 11, the others 45",
+    ),
+    "pairs with a mark": (
+        "latency us\n" + "".join(f"n{a}->n{b} {90 if 3 in (a, b) else 2}\n" for a in range(5) for b in range(a)),
+        "n3: us 90, the others 2",
+    ),
+    "one pair": (
+        "port bw GB/s\n" + "".join(f"n{a} n{b} {11 if (a, b) == (3, 1) else 45}\n" for a in range(5) for b in range(a)),
+        "n3 n1: GB/s 11, the others 45",
+    ),
+    "states of a scheduler": (
+        "".join(f"node{at} {'down,offline' if at == 2 else 'free'} {'-' if at == 2 else at}\n" for at in range(4)),
+        "node2: down,offline",
+    ),
+    "a count of grep": (
+        "$ for n in $(cat nodes); do ssh $n 'lspci | grep -c NVMe'; done\n"
+        + "".join(f"gn{at} {7 if at == 2 else 8}\n" for at in range(4)),
+        "gn2: 7, the others 8",
+    ),
+    "an array": ("md3 : active raid1 sda1[0] sdb1[1](F)\n   523264 blocks [2/1] [U_]\n", "md3: 1 of 2 members [U_]"),
+    "a member": ("md3 : active raid1 sda1[0] sdb1[1](F)\n", "md3: sdb1[1](F)"),
+    "an error in place of values": (
+        "".join(f"fs-OST{at}{': Input/output error' if at == 2 else '   90T  60%'}\n" for at in range(4)),
+        "fs-OST2: Input/output error",
+    ),
+    "fewer than configured": (
+        "NodeName=gn[1-3,7] CPUs=8 Gres=gpu:h100:8(S:0-1)\nNodeName=gn7 CPUs=8 SocketsPerBoard=1 Gres=gpu:h100:7\n",
+        "gn7: Gres 7, configured 8",
+    ),
     "elements": (
         "".join(f"<psu><name>P{at}</name><volts>{0.1 if at == 3 else 54.1}</volts></psu>\n" for at in range(1, 5)),
         "name P3: volts 0.1, the others 54.1",
@@ -331,6 +392,12 @@ EVEN_TEXTS = (
     "numa distance nic\nnode 0 1 2\n0 10 32 32\n1 32 10 32\n2 32 32 10\n",
     "".join(f"rank {at}: GPU{at} numa={at // 2} cpus: {at}-{at}\n" for at in range(4)),
     "".join(f"rank {at}: GPU{at} numa={at // 3}\n" for at in range(4)),
+    "port bw GB/s\n" + "".join(f"n{a} n{b} {45 if a // 3 == b // 3 else 30}\n" for a in range(6) for b in range(a)),
+    "".join(f"node{at} {'job-busy' if at == 2 else 'free'} {at}\n" for at in range(4)),
+    "NodeName=gn[1-3] CPUs=9\nNodeName=gn7 CPUs=8 SocketsPerBoard=1\n",
+    "md3 : active raid1 sda1[0] sdb1[1]\n   523264 blocks [2/2] [UU]\n",
+    "$ for n in $(cat nodes); do ssh $n 'pgrep python | wc -l'; done\n"
+    + "".join(f"gn{at} {7 if at == 2 else 8}\n" for at in range(4)),
     "node gpus\nn1 8\nn2 8\nn3 8\nlogin 0\n",
     "ber of nic\np1 1e-13\np2 3e-13\np3 2e-13\np4 1e-12\n",
     "snr_metric gpu\n" + "".join(f"lane {at} {498960 - 9000 * at}\n" for at in range(4)),
