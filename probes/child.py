@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import FrameType
 from typing import Any
 
-COPIED = "fork"  # of multiprocessing, only between `hold_stop_signals`; the child sets handlers of its own first
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 Handler = Callable[[int, FrameType | None], Any] | signal.Handlers
 
@@ -38,13 +37,26 @@ def fork_child(run: Callable[[], object], on_stop: Handler = signal.SIG_DFL) -> 
         return pid
 
 
+def get_copying_context() -> Any:
+    """Of multiprocessing, whose processes are copies of this one: started while `hold_stop_signals`, each begins with
+    `begin_child`."""
+    import multiprocessing  # lazy: of all children only those of an ingest are started so
+
+    return multiprocessing.get_context("fork")
+
+
+def begin_child(on_stop: Handler = signal.SIG_DFL, numbers: Collection[signal.Signals] = STOP_SIGNALS) -> None:
+    """In a child whose signals are held: handlers of its own in place of the parent's, then these signals come."""
+    for number in numbers:
+        signal.signal(number, on_stop)
+    signal.set_wakeup_fd(-1)  # the parent's
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+
+
 def _run_and_exit(run: Callable[[], object], on_stop: Handler) -> None:
     code = 1
     try:
-        for number in STOP_SIGNALS:
-            signal.signal(number, on_stop)
-        signal.set_wakeup_fd(-1)  # the parent's
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+        begin_child(on_stop)
         run()
         code = 0
     finally:

@@ -26,8 +26,8 @@ _BEGIN = lazy_pattern(  # of such a command; what is before it decides where it 
     r"(?:sudo |kubectl |oc |docker |podman |ssh |srun |watch )?[^|;\n]{0,160}?\b(?:cat|head|tail|e?grep|more|for)[ \t]"
 )
 _ALONE = lazy_pattern(r"[ \t>]{0,40}(?P<command>(?:sudo )?(?:cat|head|tail|grep)[ \t][^\n]{0,400})")
-_LOOP = lazy_pattern(
-    r"\bfor[ \t]{1,8}(?P<variable>\w{1,20})[ \t]{1,8}in[ \t]{1,8}(?P<values>[^;\n]{1,300});"
+LOOP = lazy_pattern(  # of a shell, in one line or in several
+    r"\bfor[ \t]{1,8}(?P<variable>\w{1,20})[ \t]{1,8}in[ \t]{1,8}(?P<values>[^;\n]{1,300})[;\n]"
     r"[ \t]{0,8}do\b(?P<body>[^\n]{1,500})"
 )
 _READ = lazy_pattern(
@@ -117,7 +117,7 @@ def show_files(found: FileCommand, text: str) -> str:
 def _assign(found: FileCommand, lines: Sequence[str], missing: set[str]) -> Iterator[tuple[str, Sequence[str]]]:
     """Each path with its lines."""
     templates = list(_templates(found.command, found.folder))
-    loop = _LOOP.search(found.command)
+    loop = LOOP.search(found.command)
     if loop is None:
         paths = [path for path in templates if path not in missing]
         filled = [line for line in _first_block(lines) if line.strip()]
@@ -144,7 +144,7 @@ def _assign(found: FileCommand, lines: Sequence[str], missing: set[str]) -> Iter
         yield from ((path, (line,)) for path, line in zip(every, filled, strict=True))
         return
     names = values or None
-    for name, found_values in _split_by_names(filled, names, len(templates)):
+    for name, found_values in split_by_names(filled, names, len(templates)):
         value = name if values or "/" in name else _place_of(loop["values"], name)
         paths = [substitute(path, variable, value) for path in templates]
         if len(found_values) == len(paths):
@@ -160,7 +160,7 @@ def _first_block(lines: Sequence[str]) -> Sequence[str]:
     return lines[start:end]
 
 
-def _split_by_names(
+def split_by_names(
     lines: Sequence[str], names: Sequence[str] | None, count: int
 ) -> Iterator[tuple[str, Sequence[str]]]:
     """Lines by the name above or before them. `names`: those of the loop; None: only the machine has them. `count`:
@@ -216,7 +216,7 @@ def _place_of(values: str, name: str) -> str:
 
 def _templates(command: str, folder: str) -> Iterator[str]:
     """The paths that the command prints, with the variable of its loop in them."""
-    loop = _LOOP.search(command)
+    loop = LOOP.search(command)
     variable = f"${loop['variable']}" if loop else None
     over_paths = bool(loop and loop["values"].strip().startswith(_ROOTS))
     for match in _READ.finditer(_SILENT.sub(" ", loop["body"] if loop else command)):

@@ -6,9 +6,10 @@ A parallel shell is often used to compare hosts, and each of them alone has no f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
 
-from probes.sources.file_commands import list_loop_values
+from probes.sources.file_commands import LOOP, list_loop_values, split_by_names
 from probes.sources.host_lines import HostLines, is_name_of_host, split_hosts
 from probes.text import lazy_pattern
 
@@ -46,7 +47,7 @@ _BARE = (  # what a value alone is of
 )
 
 
-def tabulate_hosts(text: str, with_states: bool = True, _: frozenset[str] = frozenset()) -> str | None:
+def tabulate_hosts(text: str, with_states: bool = True) -> str | None:
     """A table with a row for each host, as comma-separated values; None where a text is not of several hosts.
     `with_states`: also the states of links, which the readers of known outputs judge by themselves.
 
@@ -60,8 +61,8 @@ def tabulate_hosts(text: str, with_states: bool = True, _: frozenset[str] = froz
     """
     if len(text) > _MOST_CHARACTERS:
         return None
-    parts = split_hosts(text, None)
-    if not parts or not (_PARALLEL.search(text) or all(is_name_of_host(part.host) for part in parts)):
+    parts = _split_hosts(text)
+    if not _are_hosts(parts, text):
         return None
     command = _find_command(text)
     rows = [(host, dict(_list_values(part, command))) for part in parts for host in expand_hosts(part.host)]
@@ -149,10 +150,6 @@ def _name_by_path(words: str) -> str | None:
     return f"{name} {device.replace('*', '')}".strip()
 
 
-_LOOP = lazy_pattern(
-    r"\bfor[ \t]{1,8}(?P<variable>\w{1,20})[ \t]{1,8}in[ \t]{1,8}(?P<values>[^;\n]{1,300})[;\n]"
-    r"[ \t]{0,8}do\b(?P<body>[^\n]{1,500})"
-)
 _END = lazy_pattern(r"[ \t>]{0,40}(?:[$#%❯] |\[?[\w-]{1,40}@[^\n$#%]{1,80}[$#%][ \t]?)\S|[ \t>]{0,40}(?:`{3,}|~{3,})")
 _KINDS = (  # of what a tool numbers
     ("GPU", lazy_pattern(r"\b(?:nvidia-smi|rocm-smi|amd-smi)\b")),
@@ -162,10 +159,12 @@ _KINDS = (  # of what a tool numbers
 _MOST_OUTPUT, _MOST_PARTS = 400, 64  # lines
 
 
-def tabulate_loop(text: str, with_states: bool = True, read: frozenset[str] = frozenset()) -> str | None:
+def tabulate_loop(
+    text: str, with_states: bool = True, list_read: Callable[[], Collection[str]] = frozenset
+) -> str | None:
     r"""What a loop printed of each of its values, or a command on each of several hosts: a line for each with the name
     and the lines, separated by tabs. None where the text has none, or the lines cannot be told apart. `with_states`:
-    as of `tabulate_hosts`. `read`: lines that are left out, as a reader has them.
+    as of `tabulate_hosts`. `list_read`: the lines that are left out, as a reader has them.
 
     >>> loop = "$ for b in 1a 3c 4d; do echo -n \"$b \"; lspci -s $b -vv | grep -o MaxReadReq.*; done\n"
     >>> tabulate_loop(loop + "1a MaxReadReq 4096\n3c MaxReadReq 512\n4d MaxReadReq 4096\n")
@@ -177,29 +176,35 @@ def tabulate_loop(text: str, with_states: bool = True, read: frozenset[str] = fr
     if len(text) > _MOST_CHARACTERS:
         return None
     parts = _list_parts(text)
-    parts = [
-        (
-            name,
-            [
-                line.replace("\t", " ")
-                for line in own
-                if line not in read and (with_states or not (_STATE.search(line) or _BARE_STATE.fullmatch(line)))
-            ],
-        )
-        for name, own in parts
-    ]
+    read = list_read() if parts else ()
+    parts = [(name, [line for line in own if line not in read and _counts(line, with_states)]) for name, own in parts]
     usual = max((len(own) for _, own in parts), default=0)
     whole = [(name, own) for name, own in parts if len(own) == usual]
     if usual and _FEWEST - 1 <= len(whole) == len(parts) - 1:
         whole = parts  # one that has less than all others
-    return (
-        "".join("\t".join((name, *(own or [""]))) + "\n" for name, own in whole) if usual and len(whole) > 1 else None
-    )
+    if not usual or len(whole) < 2:
+        return None
+    rows = ((name, *(line.replace("\t", " ") for line in own or [""])) for name, own in whole)
+    return "".join("\t".join(row) + "\n" for row in rows)
 
 
-def _list_parts(text: str) -> list[tuple[str, list[str]]]:
+def _counts(line: str, with_states: bool) -> bool:
+    return with_states or not (_STATE.search(line) or _BARE_STATE.fullmatch(line))
+
+
+@lru_cache(maxsize=2)  # of one text for its values, and then for its lines
+def _split_hosts(text: str) -> list[HostLines]:
+    return split_hosts(text, None)
+
+
+def _are_hosts(hosts: Sequence[HostLines], text: str) -> bool:
+    """Whether a tool for several hosts, or the names, show that these are hosts."""
+    return bool(hosts) and (_PARALLEL.search(text) is not None or all(is_name_of_host(one.host) for one in hosts))
+
+
+def _list_parts(text: str) -> list[tuple[str, Sequence[str]]]:
     """Each value of a loop with its lines; where there is no loop, each host with its own."""
-    loop = _LOOP.search(text)
+    loop = LOOP.search(text)
     values = list_loop_values(loop["values"]) if loop else []
     if loop and 1 < len(values) <= _MOST_PARTS:
         below = text[text.find("\n", loop.end("body")) + 1 :].splitlines()[:_MOST_OUTPUT]
@@ -208,36 +213,20 @@ def _list_parts(text: str) -> list[tuple[str, list[str]]]:
             line.strip() for line in below[:end] if line.strip() and len(line) < _LONGEST and line.strip() != "done"
         ]
         named = _name_values(loop["variable"], loop["body"], values)
-        if parts := list(_split_by_value(lines, values)) or _cut_evenly(lines, values):
+        if parts := _split_named(lines, values) or _cut_evenly(lines, values):
             return [(name, own) for name, (_, own) in zip(named, parts, strict=True)]
-    hosts = split_hosts(text, None)
-    if not hosts or not (_PARALLEL.search(text) or loop or all(is_name_of_host(part.host) for part in hosts)):
-        return []
+    hosts = _split_hosts(text)
     return [
         (host, [line.strip() for line in part.text.splitlines() if line.strip() and not _SHELL.match(line)])
-        for part in hosts
+        for part in (hosts if loop or _are_hosts(hosts, text) else ())
         for host in expand_hosts(part.host)
     ]
 
 
-def _split_by_value(lines: Sequence[str], values: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Lines below a heading with the value, or behind the value, where each value has its own."""
-    found: dict[str, list[str]] = {}
-    current: str | None = None
-    for line in lines:
-        words = line.strip("=-#*<>[]: \t").split()
-        first = words[0].rstrip(":,|") if words else ""
-        named = next(
-            (value for value in values if value not in found and value in (first, words and words[-1].rstrip(":"))),
-            None,
-        )
-        if named is not None and (first == named or len(words) < 4):
-            current, rest = named, line.partition(named)[2].strip(" :=-#*>|]") if first == named else ""
-            found[named] = [rest] if rest else []
-        elif current is not None:
-            found[current].append(line)
-    if len(found) == len(values):
-        yield from ((value, found[value]) for value in values)
+def _split_named(lines: Sequence[str], values: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+    """Lines below or behind the name of each value; none where not each has its own, in their order."""
+    parts = list(split_by_names(lines, values, 1))
+    return parts if [name for name, _ in parts] == list(values) else []
 
 
 def _name_values(variable: str, body: str, values: Sequence[str]) -> list[str]:
@@ -256,11 +245,11 @@ def _name_values(variable: str, body: str, values: Sequence[str]) -> list[str]:
     return [f"{before}{value}{after}" for value in values]
 
 
-def _cut_evenly(lines: Sequence[str], values: Sequence[str]) -> list[tuple[str, list[str]]]:
+def _cut_evenly(lines: Sequence[str], values: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
     """As many lines for each value, where they come again in the same order."""
     each, rest = divmod(len(lines), len(values))
     if rest or not each:
         return []
-    parts = [(value, list(lines[at * each : (at + 1) * each])) for at, value in enumerate(values)]
+    parts = [(value, lines[at * each : (at + 1) * each]) for at, value in enumerate(values)]
     heads = [[re.sub(r"[\W\d_]+", "", re.split(r"[:=]", line)[0]) for line in own] for _, own in parts]
     return parts if each == 1 or all(own == heads[0] for own in heads) else []

@@ -1,8 +1,8 @@
 """Outputs in a longer text: which command's each is, which are used, and which parts of one belong together."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from probes.host.commands import (
@@ -52,6 +52,7 @@ from probes.tool_reports.unread import has_labels
 
 if TYPE_CHECKING:
     from probes.sources.pasted import Piece
+    from probes.tool_reports.facts import ToolReport
 
 
 class OutputPiece(NamedTuple):
@@ -253,28 +254,40 @@ def _compare_parts(
     file: str, text: str, found: Mapping[str, OutputPiece], unread: Sequence[UnusedOutput]
 ) -> dict[str, OutputPiece]:
     """The values of several hosts, or of what a loop goes over, as a table, where one of them has another than most;
-    of lines that a reader has of each of them, none of a
-    loop."""
-    from probes.sources.host_table import tabulate_hosts, tabulate_loop  # lazy: few sources hold such lines
-    from probes.tool_reports.tables.loops import list_loop_faults
-    from probes.tool_reports.tables.sheets import list_sheet_faults
+    of lines that a reader has of each of them, none of a loop."""
+    from probes.sources.host_table import tabulate_hosts, tabulate_loop  # lazy, as are the judges of what these find
 
-    pieces = [*found.items(), *((output.name or "", output.piece) for output in unread if output.piece)]
-    kinds = Counter(name.rpartition("_")[0] or name for name, _ in pieces)  # without the device at its end
-    known = (
-        piece.text
-        for name, piece in pieces
-        if kinds[name.rpartition("_")[0] or name] > 1 and not name.startswith(_READ_IN_PART)
-    )
-    read = frozenset(line.strip() for text_of in known for line in text_of.splitlines())
-    for argv, tabulate, list_faults in (
-        (SHEET, tabulate_hosts, list_sheet_faults),
-        (LOOP, tabulate_loop, list_loop_faults),
-    ):
-        with suppress(ParseError):
-            if (table := tabulate(text, not found, read)) and list_faults(table):
-                return {saved_name(argv): OutputPiece(table, None, place=f"{file}, line 1")}
+    if table := tabulate_hosts(text, not found):
+        from probes.tool_reports.tables.sheets import list_sheet_faults
+
+        if _states_fault(list_sheet_faults, table):
+            return {saved_name(SHEET): OutputPiece(table, None, place=f"{file}, line 1")}
+    if table := tabulate_loop(text, not found, partial(_list_read_lines, found, unread)):
+        from probes.tool_reports.tables.loops import list_loop_faults
+
+        if _states_fault(list_loop_faults, table):
+            return {saved_name(LOOP): OutputPiece(table, None, place=f"{file}, line 1")}
     return {}
+
+
+def _states_fault(list_faults: "Callable[[str], list[ToolReport]]", table: str) -> bool:
+    try:
+        return bool(list_faults(table))
+    except ParseError:
+        return False
+
+
+def _list_read_lines(found: Mapping[str, OutputPiece], unread: Sequence[UnusedOutput]) -> frozenset[str]:
+    """The lines of outputs of which there are several of one kind, each of another device or host."""
+    pieces = [*found.items(), *((output.name or "", output.piece) for output in unread if output.piece)]
+    kinds = [name.rpartition("_")[0] or name for name, _ in pieces]  # without the device at its end
+    several = {kind for kind, count in Counter(kinds).items() if count > 1}
+    return frozenset(
+        line.strip()
+        for kind, (name, piece) in zip(kinds, pieces, strict=True)
+        if kind in several and not name.startswith(_READ_IN_PART)
+        for line in piece.text.splitlines()
+    )
 
 
 _NAME_BEFORE = 12  # characters; a shorter line is no sentence

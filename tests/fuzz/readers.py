@@ -304,7 +304,7 @@ READERS: tuple[Reader, ...] = (
     ),
     parser("probes.tool_reports.nvidia_tools:list_slow_clocks", _CLOCKS),
     parser("probes.tool_reports.nvidia_tools:list_slowed_gpus", _SLOWED),
-    lenient("probes.tool_reports.sentences.compared:list_claims", "sminfo: sm lid 3 sm guid 0x1a, SMINFO_MASTER"),
+    lenient("probes.tool_reports.sentences.compared:find_claims", "sminfo: sm lid 3 sm guid 0x1a, SMINFO_MASTER"),
     lenient("probes.tool_reports.sentences.compared:list_compared", "GPU 5 shows PCIe width x8 (others x16)"),
     lenient("probes.tool_reports.own_report:leave_out_own", _OWN_SCREEN),
     lenient("probes.tool_reports.own_report:list_own_findings", _OWN_SCREEN),

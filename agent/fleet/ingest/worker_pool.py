@@ -25,7 +25,7 @@ from agent.fleet.collection import without_collection
 from agent.fleet.dataset import BadDataset
 from agent.fleet.ingest.sources import Item
 from agent.fleet.ingest.worker import IngestWorker, ReportBatch, Result, Setup, Task
-from probes.child import COPIED, STOP_SIGNALS, hold_stop_signals
+from probes.child import begin_child, get_copying_context, hold_stop_signals
 
 _GRACE_SECONDS = 2.0
 _PIPE_BYTES = 1 << 20
@@ -69,7 +69,7 @@ class Workers:
 
     def _start(self) -> None:
         copied = not self._remote and _is_without_threads()
-        context: Any = multiprocessing.get_context(COPIED if copied else "spawn")
+        context: Any = get_copying_context() if copied else multiprocessing.get_context("spawn")
         self._idle: list[Connection[Any, Any]] = []
         self._processes: dict[Connection[Any, Any], Any] = {}
         self._data: dict[Connection[Any, Any], Connection[Any, Any]] = {}
@@ -246,9 +246,7 @@ def _run_worker(
     """The process: Ctrl-C is for its parent (_holding_interrupts). `inherited`: the parent's ends of all pipes: a copy
     of one would hide that it ended."""
     if inherited:
-        for number in STOP_SIGNALS:  # the handlers are the parent's, and undo what it began
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, set(STOP_SIGNALS) - {signal.SIGINT})
+        begin_child(numbers=(signal.SIGTERM, signal.SIGHUP))
     for end in inherited:
         end.close()
     sys.meta_path.insert(0, _WithoutPandas())

@@ -104,17 +104,16 @@ _CLAIMED = (  # what one alone may have, and who has it, of lines with a text
     ("sm-second-master", "SMINFO_MASTER",
      lazy_pattern(r"sm guid (?P<owner>0x[0-9a-f]{1,16}), [^\n]{0,80} (?P<what>SMINFO_MASTER)")),
 )  # fmt: skip
-_BETWEEN = "; "
 _ASKED_DEVICE = lazy_pattern(r"\bsminfo [^\n]{0,40}?-C ?(?P<device>\w{2,20})")  # several are of several fabrics
 
 
-def _list_claimed(text: str) -> Iterator[ToolReport]:
-    """What two have of which one alone may have it.
+def find_claims(text: str) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """What two have of which one alone may have it: the code, what it is, and by owner the words that state it.
 
     >>> line = "Unicast reply from 10.0.0.9 [B8:3F:D2:11:22:{}]  0.7ms\\n"
-    >>> [row.detail for row in _list_claimed(line.format(33) + line.format(44))]
-    [(('what', '10.0.0.9: b8:3f:d2:11:22:33, b8:3f:d2:11:22:44'),)]
-    >>> list(_list_claimed(line.format(33) * 2))
+    >>> [(what, list(lines)) for _, what, lines in find_claims(line.format(33) + line.format(44))]
+    [('10.0.0.9', ['b8:3f:d2:11:22:33', 'b8:3f:d2:11:22:44'])]
+    >>> list(find_claims(line.format(33) * 2))
     []
     """
     for code, needle, pattern in _CLAIMED:
@@ -123,14 +122,7 @@ def _list_claimed(text: str) -> Iterator[ToolReport]:
             owners.setdefault(match["what"], {}).setdefault(match["owner"].lower(), match[0])
         if code == "sm-second-master" and len(set(_ASKED_DEVICE.findall(text))) > 1:
             continue
-        for what, lines in owners.items():
-            if len(lines) > 1:
-                yield state_fault(code, None, f"{what}: {', '.join(lines)}", _BETWEEN.join(lines.values()))
-
-
-def list_claims(text: str) -> list[str]:
-    """The words of the lines in which two claim it."""
-    return [line for report in _list_claimed(text) for line in report.text.split(_BETWEEN)]
+        yield from ((code, what, lines) for what, lines in owners.items() if len(lines) > 1)
 
 
 def list_compared(text: str) -> Iterator[ToolReport]:
@@ -148,7 +140,8 @@ def list_compared(text: str) -> Iterator[ToolReport]:
     if len(text) > _LONGEST_TEXT:
         return
     yield from _list_fallen(text)
-    yield from _list_claimed(text)
+    for code, what, lines in find_claims(text):
+        yield state_fault(code, None, f"{what}: {', '.join(lines)}", "; ".join(lines.values()))
     for sentence in _SENTENCE.split(text):
         if not 12 < len(sentence) < _LONGEST or _USUAL.search(sentence):
             continue

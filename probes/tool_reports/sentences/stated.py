@@ -13,7 +13,7 @@ from probes.prose import is_denied
 from probes.text import ParseError, check_length, find_required, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.json_objects import list_whole_objects
-from probes.tool_reports.sentences.compared import list_claims, list_compared
+from probes.tool_reports.sentences.compared import find_claims, list_compared
 from probes.tool_reports.sentences.parts import DEVICES, find_part
 from probes.tool_reports.sentences.sentence import ToolSentence
 from probes.tool_reports.sentences.table import ANYWHERE, IN_PLACE, UNKNOWN
@@ -150,7 +150,8 @@ def _list_beside(text: str, known: Iterable[str], logged: bool = True) -> list[T
 def list_stated_lines(text: str) -> list[str]:
     """The lines of a text with such a fault, in their order."""
     lines = {start: match.string for _, start, match in _find_sentences(text, ANYWHERE)}
-    return [lines[start] for start in sorted(lines)] + list_claims(text)
+    claims = [line for _, _, of_owners in find_claims(text) for line in of_owners.values()]
+    return [*(lines[start] for start in sorted(lines)), *claims]
 
 
 def find_tool_errors(text: str) -> list[tuple[ToolSentence, re.Match[str]]]:

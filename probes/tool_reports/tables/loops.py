@@ -15,14 +15,13 @@ from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.values import normalize
-from probes.tool_reports.tables.entries import read_number
+from probes.tool_reports.tables.entries import FEWEST, SHARE, read_number
 from probes.tool_reports.tables.quantities import find_quantity, is_by_use, is_less
 
 _WORDS = lazy_pattern(r"[^\s=:,;|()\[\]{}<>\"']+")
 _OWN = "{}"  # in place of the part's own name
-_FEWEST = 4  # parts: three of them alike
-_MOST_ODD = 0.25
 _FAR = 1.5  # numbers that are nearer are no other setting
+_MOST_WORDS = 60  # of a line
 _MOST_NUMBERS = 3  # in a line
 _OF_LOAD = frozenset(("W", "MiB", "GiB", "C", "%", "MHz"))  # units
 _SHOWN, _SAID = 90, 3
@@ -59,21 +58,19 @@ def list_loop_faults(text: str) -> list[ToolReport]:
     parts = [
         _Part(cells[0], cells[1:]) for line in check_length(text).splitlines() if len(cells := line.split("\t")) > 1
     ]
-    if len(parts) < _FEWEST:
+    if len(parts) < FEWEST:
         raise ParseError("no output of a loop over four parts or more")
-    odd: dict[int, list[str]] = dict(_list_lines_missing(parts))
+    odd = dict(_list_lines_missing(parts))
     most = max(len(part.lines) for part in parts)
     whole = [(number, part) for number, part in enumerate(parts) if len(part.lines) == most]
-    for at in range(most):
-        own = [(number, part) for number, part in whole if at < len(part.lines)]
-        for place, usual in _list_odd([part.name for _, part in own], [part.lines[at] for _, part in own]):
-            number, part = own[place]
-            like = own[usual][1]
-            odd.setdefault(number, []).append(f"{part.lines[at]} ({like.name}: {like.lines[at]})")
+    for lines in zip(*(part.lines for _, part in whole), strict=True):
+        for place, usual in _list_odd([part.name for _, part in whole], lines):
+            like = f"{whole[usual][1].name}: {lines[usual]}"
+            odd.setdefault(whole[place][0], []).append(f"{lines[place]} ({like})")
     return [
         state_fault("loop-odd", parts[number].name, "; ".join(said[:_SAID])[: 3 * _SHOWN], said[0])
         for number, said in sorted(odd.items())
-        if len(odd) <= max(1, _MOST_ODD * len(parts))
+        if len(odd) <= max(1, len(parts) // SHARE)
     ]
 
 
@@ -107,27 +104,22 @@ def _replace_in(line: str, name: str) -> str:
 
 def _list_odd(names: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Lines in which a word is not that of all others, and a line that is as most."""
-    if len(lines) < _FEWEST or _OF_MOMENT.search(lines[0]):
+    if len(lines) < FEWEST or _OF_MOMENT.search(lines[0]):
         return
     words = [_WORDS.findall(line) for line in lines]
-    usual, times = Counter(map(len, words)).most_common(1)[0]
-    alike = [at for at, own in enumerate(words) if len(own) == usual]
-    if len(alike) < len(lines) or usual > 60:
+    if len(set(map(len, words))) > 1 or len(words[0]) > _MOST_WORDS:
         return
     odd: set[int] = set()
-    for place in range(usual):
-        column = [words[at][place] for at in alike]
-        own = [_replace(word, name) for word, name in zip(column, names, strict=True)]
-        common, times = Counter(word for pair in map(set, zip(column, own, strict=True)) for word in pair).most_common(
-            1
-        )[0]
-        others = [at for at in alike if common not in (column[at], own[at])]
-        if not others or times < _FEWEST - 1 or len(others) > max(1, _MOST_ODD * len(alike)):
+    for place, column in enumerate(zip(*words, strict=True)):
+        forms = [dict.fromkeys((word, _replace(word, name))) for word, name in zip(column, names, strict=True)]
+        common, times = Counter(form for of_one in forms for form in of_one).most_common(1)[0]
+        others = [at for at, of_one in enumerate(forms) if common not in of_one]
+        if not others or times < FEWEST - 1 or len(others) > max(1, len(lines) // SHARE):
             continue
         label = normalize(" ".join(words[others[0]][max(0, place - 3) : place]))
         is_row = sum(read_number(word) is not None for word in words[others[0]]) > _MOST_NUMBERS
         odd.update(at for at in others if _is_other(label, column[at], common, words[at][place + 1 :][:1], is_row))
-    like = next((at for at in alike if at not in odd), None)
+    like = next((at for at in range(len(lines)) if at not in odd), None)
     if like is not None:
         yield from ((at, like) for at in sorted(odd))
 

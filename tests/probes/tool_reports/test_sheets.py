@@ -7,7 +7,7 @@ import pytest
 from probes.host.commands import SHEET, STATED
 from probes.sources.identify import identify_command
 from probes.text import ParseError
-from probes.tool_reports.sentences.compared import list_claims, list_compared
+from probes.tool_reports.sentences.compared import find_claims, list_compared
 from probes.tool_reports.tables.measured_lines import list_slow_lines
 from probes.tool_reports.tables.sheets import has_records, is_sheet, list_sheet_faults
 
@@ -214,5 +214,5 @@ def test_what_two_claim_is_found_and_masters_of_two_fabrics_are_not() -> None:
     asked = "$ sminfo -C mlx5_{}\n"
     assert list(list_compared(asked.format(0) + line.format(3) + asked.format(4) + line.format(9))) == []
     assert [one.text for one in list_compared(line.format(3) + line.format(9))] == [
-        "; ".join(list_claims(line.format(3) + line.format(9)))
+        "; ".join(own for *_, lines in find_claims(line.format(3) + line.format(9)) for own in lines.values())
     ]
