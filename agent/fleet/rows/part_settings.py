@@ -38,7 +38,7 @@ def format_part_settings(report: ReportFields, rails: Sequence[NetdevFields]) ->
     out: the node's own finding. None: nothing is known."""
     topology = report.topology
     npus = topology.ascend.ports if topology.ascend else []
-    parts = (topology.gpus, rails, npus)
+    parts: tuple[Sequence[Any], ...] = (topology.gpus, rails, npus)
     alike = [list(_read_alike(groups, own)) for (_, groups), own in zip(_KINDS, parts, strict=True)]
     own = dict(_list_own(report))
     text: str | None = _TEXTS.find("", (alike, own))
