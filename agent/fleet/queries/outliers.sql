@@ -184,7 +184,7 @@ SEMI JOIN wanted ON {matching}
 
 -- name: fact_nodes
 -- How many nodes of a class have a fact in common.
-SELECT {keys}, count(DISTINCT thing.node) AS nodes
+SELECT {keys}, count({nodes}) AS nodes
 FROM {table} AS thing
 SEMI JOIN wanted ON {matching}
 GROUP BY {keys}

@@ -18,14 +18,14 @@ RACK_NODES = query("outliers", "rack_nodes")
 
 
 class Racks:
-    """The rack of each node; all are read when the first one is asked for."""
+    """The rack of each node; all are taken when the first one is asked for."""
 
     def __init__(self, tables: Tables) -> None:
-        self._tables = tables
+        self._begun = tables.submit(RACK_NODES)
 
     @cached_property
     def _rows(self) -> list[Row]:
-        return self._tables.rows(RACK_NODES)
+        return self._begun()
 
     @cached_property
     def of(self) -> dict[str, str]:

@@ -70,6 +70,7 @@ FACT_NODES = {
     (table, column): lookup(
         key_types(table, (CLASS, column)), "outliers", "fact_nodes", table=quote(table),
         keys=identifiers((CLASS, column), "thing"), matching=matching((CLASS, column), null_safe=False),
+        nodes="*" if table == "host" else "DISTINCT thing.node",
     )
     for table, columns in _KINDS.items() for column in columns
 }  # fmt: skip
