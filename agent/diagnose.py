@@ -107,6 +107,7 @@ def scan(host: Host | FactsSource, plan: ScanPlan) -> ScanResult:
     if plan.interval_seconds is not None and not isinstance(host, FactsSource):
         report = _second_sample(host, plan, ran.outcomes, report, started + plan.timeout_seconds)
     report = _compare_later_outputs(host, report, alone)
+    report = _note_differing_values(report, alone)
     if plan.history is not None:
         report = plan.history(report)
     evaluated = evaluate_report(report, plan.configuration, plan.profile)
@@ -209,6 +210,17 @@ def _compare_later_outputs(
         return report
     report = msgspec.structs.replace(report, source=_describe_source(host, [part for part, _ in later]))
     return compare_outputs(report, [(of_part, part.waited) for part, of_part in later])
+
+
+def _note_differing_values(report: Report, alone: Sequence[tuple[OutputPart, Report]]) -> Report:
+    """The report with events for what two outputs state differently of one part."""
+    used = [(part.read_as, of_part) for part, of_part in alone if part.is_used and not part.is_log]
+    if not used:
+        return report
+    from agent.contradictions.values import note_differing_values
+
+    events = note_differing_values(used)
+    return msgspec.structs.replace(report, events=[*report.events, *events]) if events else report
 
 
 def _name_unused_findings(report: Report, plan: ScanPlan, alone: Sequence[tuple[OutputPart, Report]]) -> Report:

@@ -321,6 +321,12 @@ MEANINGS = {
         "mostly the same.",
         "odd-value", "low",
     ),
+    "outputs-differ": ToolMeaning(
+        "info", "two outputs contradict each other",
+        "Only one of them can be so now: it changed between the two (a link that comes and goes), one of them is what "
+        "was set and not what is in force, or they are of two hosts. Checks that need it used one of them.",
+        "two-outputs", "low",
+    ),
     "unnamed-nvlink": ToolMeaning(
         "warning", "nvidia-smi shows an NVLink that is down",
         "Which GPU it is, the lines do not state. Where its other links are up, collectives run at the pace of what is "
