@@ -7,12 +7,14 @@ an ImportError from its inside.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 
 
 def main() -> int:
     """Run the command line."""
+    gc.disable()  # while modules are imported, which leave no garbage: the command line decides when to look for some
     home = os.path.dirname(os.path.abspath(__file__))
     packages = ("agent", "probes")
     for name in packages:

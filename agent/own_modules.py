@@ -10,16 +10,18 @@ import marshal
 import os
 import sys
 from _frozen_importlib_external import MAGIC_NUMBER  # that of importlib.util, which would be a start of its own
+from _imp import _fix_co_filename  # type: ignore[attr-defined]  # the library's own
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
 
-_NO_FLAGS = bytes(4)  # the byte code states the time and size of its source
+_HEAD = MAGIC_NUMBER + bytes(4)  # no flags: the byte code states the time and size of its source
 _HEAD_BYTES = 16
+_MOST_BYTES = 1 << 16  # of byte code that is read here: a larger buffer would be mapped for each module
 
 
 class ByteCodeLoader(SourceFileLoader):
-    """The library's, which reads byte code that is of its source as it is now with four questions."""
+    """The library's, which reads byte code that is of its source as it is now with three questions."""
 
     def __init__(self, fullname: str, path: str, cached: str) -> None:
         super().__init__(fullname, path)
@@ -35,22 +37,23 @@ class ByteCodeLoader(SourceFileLoader):
         try:
             descriptor = os.open(self._cached, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                data = os.read(descriptor, os.fstat(descriptor).st_size)
+                data = os.read(descriptor, _MOST_BYTES)
             finally:
                 os.close(descriptor)
             source = os.stat(self.path)
         except OSError:
             return None
-        of_source = b"".join(
-            (number & 0xFFFFFFFF).to_bytes(4, "little") for number in (int(source.st_mtime), source.st_size)
-        )
-        if data[:_HEAD_BYTES] != MAGIC_NUMBER + _NO_FLAGS + of_source:
+        of_source = int(source.st_mtime) & 0xFFFFFFFF | (source.st_size & 0xFFFFFFFF) << 32
+        if not data.startswith(_HEAD + of_source.to_bytes(8, "little")) or len(data) == _MOST_BYTES:
             return None
         try:
             code = marshal.loads(memoryview(data)[_HEAD_BYTES:])  # noqa: S302 - our own modules, as the library reads them
         except (EOFError, TypeError, ValueError):
             return None
-        return code if isinstance(code, CodeType) and code.co_filename == self.path else None
+        if not isinstance(code, CodeType):
+            return None
+        _fix_co_filename(code, self.path)  # written where the modules were before, or by a path from another folder
+        return code
 
 
 class OwnModuleFinder:

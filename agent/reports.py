@@ -15,11 +15,10 @@ import msgspec
 
 from agent.model.report import REPORT_LIMIT_BYTES, SCHEMA, Report
 from probes.ending_signals import unwinding_at_signals
-from probes.own_files import PRIVATE_MODE, create_temporary, remove_own_file
 from probes.planted import PathUse, check_not_planted, follow_links
 from probes.text import lazy_pattern
 
-PUBLIC, PRIVATE = 0o644, PRIVATE_MODE  # of new files; PUBLIC: what another program of this host is to read
+PUBLIC, PRIVATE = 0o644, 0o640  # of new files; PUBLIC: what another program of this host is to read
 # of a file that holds one report, in a folder of many hosts: host, time, digest
 REPORT_FILE = lazy_pattern(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}_[0-9]{8}T[0-9]{6}Z_[0-9a-f]{16}\.json(?:\.gz|\.zst)?")
 PIPE_SECONDS = 60.0  # between two pieces: a scan on another host takes 30
@@ -217,6 +216,8 @@ def _replacing(path: str, mode: int, sole: bool) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _written_beside(path: str, mode: int, sole: bool) -> Iterator[BinaryIO]:
+    from probes.own_files import create_temporary, remove_own_file  # lazy: most scans are printed
+
     before = _stat_file(path)
     descriptor, temporary = create_temporary(path, 0o600 if before else mode, sole)
     try:

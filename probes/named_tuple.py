@@ -1,4 +1,4 @@
-"""`typing.NamedTuple`, whose constructor is made when it is called first.
+"""`typing.NamedTuple`, whose constructor is compiled when it has been called a few times.
 
 A scan defines some eighty classes of facts and fills a quarter of them. The library compiles a constructor for each
 and checks the type of every field: a sixth of the instructions of a scan (docs/decisions/0007).
@@ -15,6 +15,7 @@ def _property_of_item(position: int, documentation: str) -> property:
     return property(itemgetter(position), doc=documentation)
 
 
+_FEW_CALLS = 12  # of a class: to compile its constructor takes as long as so many calls without one
 _field = getattr(collections, "_tuplegetter", _property_of_item)  # in C, as the library's own classes have it
 
 
@@ -65,9 +66,14 @@ class _Definition(type):
         if tuple(defaults) != fields[len(fields) - len(defaults) :]:
             raise TypeError(f"{name}: a field without a default follows one that has one")
 
+        calls = iter(range(_FEW_CALLS))
+
         def construct(cls: Any, /, *values: Any, **named: Any) -> Any:
             if len(values) == len(fields) and not named:  # as from a child: a class that is only read so has no other
                 return tuple.__new__(cls, values)
+            rest, given = fields[len(values) :], defaults | named
+            if named.keys() <= {*rest} <= given.keys() and rest and next(calls, None) is not None:
+                return tuple.__new__(cls, (*values, *map(given.__getitem__, rest)))
             made.__new__ = _compile_constructor(name, fields, tuple(defaults.values()))
             return made.__new__(cls, *values, **named)
 

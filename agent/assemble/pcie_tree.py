@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from agent.model.labels import group_by_key
 from probes.pci.facts import PciFunction
 
 if TYPE_CHECKING:
@@ -42,10 +43,7 @@ class PcieTree:
 
     def __init__(self, functions: Iterable[PciFunction]) -> None:
         self.functions = {f.address: f for f in functions}
-        self.children: dict[str, list[PciFunction]] = {}
-        for function in self.functions.values():
-            if function.parent in self.functions:
-                self.children.setdefault(function.parent, []).append(function)
+        self.children = group_by_key((f.parent, f) for f in self.functions.values() if f.parent in self.functions)
         self._above: dict[str, tuple[str, ...]] = {}
         self._ports: dict[str, BridgePort | None] = {}
 
@@ -99,11 +97,7 @@ def is_bridge(function: PciFunction) -> bool:
 
 def find_beside_lost_gpu(rows: Mapping[str, PciRow], devices: Iterable[str], gpus: Collection[str]) -> frozenset[str]:
     """Devices on a switch that has nothing where another switch of its shape has a GPU: theirs is gone."""
-    children: dict[str, list[PciRow]] = {}
-    for row in rows.values():
-        if row.parent:
-            children.setdefault(row.parent, []).append(row)
-
+    children = group_by_key((row.parent, row) for row in rows.values() if row.parent)
     shapes: dict[str, tuple[object, ...]] = {}
 
     def switches(device: str) -> Iterator[tuple[str, tuple[object, ...], str]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agent.assemble.facts import ProbeFacts, build_row
+from agent.model.labels import group_by_key
 from agent.model.nic import Neighbor, Nic, Port, Qos
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ class QosLookup:
         outcome = facts.outcomes.get("dcb")
         self._known = {(row.name, row.pci): row for row in dcb.interfaces} if dcb else None
         self._reason = (outcome.reason if outcome else None) or "DCB was not read"
-        self._neighbors: dict[str, list[lldp.LldpNeighbor]] = {}
-        for neighbor in lldp_facts.neighbors if lldp_facts else ():
-            self._neighbors.setdefault(neighbor.interface, []).append(neighbor)
+        self._neighbors = group_by_key((row.interface, row) for row in (lldp_facts.neighbors if lldp_facts else ()))
 
     def words(self, netdev: Netdev) -> dict[str, Any]:
         """Fields of a report row: qos, qos_reason, neighbor."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,7 +10,8 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from agent.cli.errors import ErrorTranslation, print_warning
-from agent.cli.stdin import STDIN, copy_stdin_until
+from agent.cli.output import ProgressLine
+from agent.cli.stdin import STDIN, copy_stdin_until, notice_pipe
 
 if TYPE_CHECKING:
     from agent.job.evidence import Evidence
@@ -63,35 +63,22 @@ def read_inputs(
     from agent.job.files import FileReader
     from agent.job.lines import WHOLE
 
-    progress = ReadProgress(sum(file.size for file in files), quiet)
-    reader = FileReader(Evidence(), progress.add, limit)
-    for file in files:
-        part = parts.get(file.name, WHOLE) if parts is not None else WHOLE
-        if part is not None:
-            reader.read(file, part)
-    progress.end()
+    total, done = sum(file.size for file in files), 0
+    with ProgressLine(not quiet and total > 64 << 20) as line:
+
+        def add(size: int) -> None:
+            nonlocal done
+            done += size
+            share = min(1.0, done / max(1, total))
+            line.show(f"reading [{'#' * int(30 * share):30}] {share * 100:3.0f}%")
+
+        reader = FileReader(Evidence(), add, limit)
+        for file in files:
+            part = parts.get(file.name, WHOLE) if parts is not None else WHOLE
+            if part is not None:
+                with notice_pipe(None if file.is_found else file.path):
+                    reader.read(file, part)
     return reader
-
-
-class ReadProgress:
-    """How much is read, on a terminal and only where it takes time."""
-
-    def __init__(self, total: int, quiet: bool) -> None:
-        self._total, self._done = max(1, total), 0
-        self._shown = not quiet and total > 64 << 20 and sys.stderr.isatty()
-
-    def add(self, size: int) -> None:
-        """Bytes of a file that is read."""
-        self._done += size
-        if self._shown:
-            share = min(1.0, self._done / self._total)
-            bar = "#" * int(30 * share)
-            print(f"\rreading [{bar:30}] {share * 100:3.0f}%", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Remove the bar."""
-        if self._shown:
-            print("\r" + " " * 48 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def scan_saved(files: list[OtherFile], evidence: Evidence, until: float) -> list[HostReport]:

@@ -70,6 +70,7 @@ def _run_command(arguments: Sequence[str], failed: int) -> int:
         print(f"fabricscope {VERSION}")
         return 0
     plain = parse_plain(arguments)
+    gc.enable()
     if plain is None:
         from agent.cli.commands import run_command
 

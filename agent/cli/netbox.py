@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -58,10 +59,7 @@ def netbox_plan(
 
     Changes nothing. Exit 0 nothing to do, 1 changes, 2 NetBox cannot be reached.
     """
-    options = _parse_plan_options(create, site, role, device_type, prune, None)
-    raise typer.Exit(
-        _run_sync(_load_nodes(reports, source, report), (url, token_file, ca, timeout), options, form, output, no_color)
-    )
+    raise typer.Exit(_run_sync(locals()))
 
 
 @netbox.command("apply")
@@ -87,24 +85,20 @@ def netbox_apply(
 
     Exit 0 all done, 1 something is left, 2 NetBox cannot be reached.
     """
-    options = _parse_plan_options(create, site, role, device_type, prune, limit_changes)
-    nodes = _load_nodes(reports, source, report)
-    raise typer.Exit(_run_sync(nodes, (url, token_file, ca, timeout), options, form, output, no_color, True))
+    raise typer.Exit(_run_sync(locals(), send=True))
 
 
-def _parse_plan_options(
-    create: bool, site: str | None, role: str | None, device_type: str | None, prune: bool, limit: int | None
-) -> ApplyOptions:
+def _parse_plan_options(values: Mapping[str, Any]) -> ApplyOptions:
     """Parse what the run may do. Raises CliError."""
     from agent.netbox.run import ApplyOptions, DevicePlacement
 
-    if not create:
-        if role or device_type:
-            raise CliError("--role and --device-type need --create")
-        return ApplyOptions(None, prune, site, limit)
-    if not (site and role and device_type):
+    site, role, device_type = values["site"], values["role"], values["device_type"]
+    if not values["create"] and (role or device_type):
+        raise CliError("--role and --device-type need --create")
+    if values["create"] and not (site and role and device_type):
         raise CliError("--create needs --site, --role and --device-type")
-    return ApplyOptions(DevicePlacement(site, role, device_type), prune, site, limit)
+    placement = DevicePlacement(site, role, device_type) if values["create"] else None
+    return ApplyOptions(placement, values["prune"], site, values.get("limit_changes"))
 
 
 def _load_nodes(reports: list[str] | None, source: str | None, report: str | None) -> list[ReportedNode]:
@@ -121,22 +115,18 @@ def _load_nodes(reports: list[str] | None, source: str | None, report: str | Non
     return [ReportedNode(build_desired(load_report(path)), path) for path in dict.fromkeys(reports)]
 
 
-def _run_sync(
-    nodes: list[ReportedNode],
-    where: tuple[str | None, str | None, str | None, float],
-    options: ApplyOptions,
-    form: opt.TextOrJson | None,
-    output: str | None,
-    no_color: bool,
-    send: bool = False,
-) -> int:
-    """Plan or apply, print the result and return the exit code. Raises CliError."""
+def _run_sync(values: Mapping[str, Any], send: bool = False) -> int:
+    """Plan or apply with the values of a command's parameters, print the result and return the exit code.
+
+    Raises CliError.
+    """
     from agent.netbox.api import NetBoxError, resolve_access
     from agent.netbox.run import apply, plan
 
-    url, token_file, ca, timeout = where
+    options = _parse_plan_options(values)
+    nodes = _load_nodes(values["reports"], values["source"], values["report"])
     with ErrorTranslation(NetBoxError):
-        credentials = resolve_access(url, token_file, ca, timeout, os.environ)
+        credentials = resolve_access(values["url"], values["token_file"], values["ca"], values["timeout"], os.environ)
         try:
             from agent.netbox.client import NetBox
         except ImportError as error:
@@ -145,23 +135,22 @@ def _run_sync(
         client.connect()
         if not send:
             planned = plan(client, nodes, options)
-            _print_plan(planned, None, form, output, no_color)
+            _print_plan(planned, None, values)
             return IN_STEP if planned.in_step else DIFFERS
         applied = apply(client, nodes, options)
     if applied.stopped:
         raise CliError(f"nothing was sent: {applied.stopped}")
-    _print_plan(applied.plan, applied, form, output, no_color)
+    _print_plan(applied.plan, applied, values)
     if applied.broken:
         raise CliError(f"{applied.broken}; what was changed stays: run it again")
     return IN_STEP if applied.in_step else DIFFERS
 
 
-def _print_plan(
-    planned: SyncPlan, applied: ApplyResult | None, form: opt.TextOrJson | None, output: str | None, no_color: bool
-) -> None:
+def _print_plan(planned: SyncPlan, applied: ApplyResult | None, values: Mapping[str, Any]) -> None:
     from agent.netbox.page import data, page
 
-    if (form or choose_format(output)) == "json":
+    output = values["output"]
+    if (values["form"] or choose_format(output)) == "json":
         deliver_json(data(planned, applied), output)
-        return
-    show(lambda width: page(planned, width, applied), output, no_color)
+    else:
+        show(lambda width: page(planned, width, applied), output, values["no_color"])

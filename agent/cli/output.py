@@ -86,6 +86,32 @@ def print_written(output: str) -> None:
         print(printable(f"wrote {output}"), file=sys.stderr)
 
 
+class ProgressLine:
+    """How far a command is, on stderr where that is a terminal; erased at the end."""
+
+    def __init__(self, wanted: bool) -> None:
+        self.enabled = wanted and sys.stderr.isatty()
+        self._shown = False
+
+    def __enter__(self) -> ProgressLine:
+        return self
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if self.enabled:
+            print(f"\r\x1b[K{printable(text[:78])}", end="", file=sys.stderr, flush=True)
+            self._shown = True
+
+    def erase(self) -> None:
+        """Remove it."""
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._shown = False
+
+    def __exit__(self, *_: object) -> None:
+        self.erase()
+
+
 def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) -> None:
     """Print a page that is rendered for a width."""
     from agent.outputs.text.lines import to_ascii, to_plain_text
@@ -105,6 +131,24 @@ def show(page: Callable[[int], list[Line]], output: str | None, no_color: bool) 
         in_colours(lines, sys.stdout)
     else:
         deliver_text(to_plain_text(lines), output)
+
+
+def write_answer(
+    answer: Any,
+    form: str,
+    page: Callable[[Any, int], list[Line]],
+    output: str | None,
+    no_color: bool,
+    indent: int = 2,
+    **others: Callable[[], str],
+) -> None:
+    """Print an answer as text or JSON, or in another form by its name. Raises CliError."""
+    if form == "text":
+        show(lambda width: page(answer, width), output, no_color)
+    elif form == "json":
+        deliver_json(answer, output, indent)
+    else:
+        deliver_text(others[form](), output)
 
 
 def can_encode_lines(encoding: str | None) -> bool:

@@ -10,6 +10,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation, printable
+from agent.cli.stdin import notice_pipe
 
 _SPOOL_BYTES = 4 << 30
 
@@ -48,7 +49,7 @@ def receive(
         raise CliError("--spool is missing: the folder for the reports")
     inbox = Inbox(os.path.abspath(spool), Limits(spool_limit, spool_count, host_count))
     files = AccessFiles(TlsFiles(cert, key, client_ca), clients, plain)
-    with ErrorTranslation(BadClients, BadServer):
+    with ErrorTranslation(BadClients, BadServer), notice_pipe(cert, key, client_ca, clients):
         files.load()
         sockets = open_sockets(listen, plain)
         server = Server(sockets, inbox, files, ServerOptions(timeout, verbose), _write_line)

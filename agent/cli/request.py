@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agent.cli.errors import CliError, ErrorTranslation, print_warning, printable
-from agent.cli.output import DEBUG
+from agent.cli.output import DEBUG, ProgressLine
 from agent.cli.stdin import STDIN, copy_stdin, notice_pipe
 from agent.config import Configuration, ConfigurationError, load_configuration
 from agent.diagnose import ScanPlan, diagnose, evaluate_report
@@ -162,7 +162,8 @@ class ReportRequest(msgspec.Struct, frozen=True):
 
     def _scan(self, host: Host | FactsSource, plan: ScanPlan) -> tuple[Report, Recording | None]:
         """Raises BadSource."""
-        with Progress(live=host.live and not self.quiet) as progress:
+        with ProgressLine(host.live and not self.quiet) as line:
+            progress = line.show if line.enabled else None
             report, recording = diagnose(host, msgspec.structs.replace(plan, progress=progress))
             if host.live:
                 warn_of_holders(report, print_warning)
@@ -281,28 +282,6 @@ def warn_of_holders(report: Report, warn: Callable[[str], None]) -> None:
         if run.status != "skipped" and (holder := describe_holder(run.name, of_a_run=is_late)):
             left = "" if is_late else "a process that an earlier run left, read beside it: "
             warn(f"{run.name}: {left}{holder}")
-
-
-class Progress:
-    """A progress line on stderr during a live scan, on a terminal only; erased at the end."""
-
-    def __init__(self, live: bool) -> None:
-        self.shown = False
-        self.enabled = live and sys.stderr.isatty()
-
-    def __enter__(self) -> Callable[[str], None] | None:
-        return self.show if self.enabled else None
-
-    def show(self, text: str) -> None:
-        """Replace the progress line."""
-        sys.stderr.write(f"\r\x1b[K{printable(text[:78])}")
-        sys.stderr.flush()
-        self.shown = True
-
-    def __exit__(self, *_: object) -> None:
-        if self.shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 def parse_probe_names(option: str, text: str | None) -> tuple[str, ...]:

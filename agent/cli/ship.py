@@ -12,6 +12,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation, print_warning
+from agent.cli.stdin import notice_pipe
 
 if TYPE_CHECKING:
     from agent.config import ShipSettings
@@ -65,7 +66,7 @@ def _merge_options(options: Mapping[str, Any], config: str | None) -> ShipSettin
 
     settings = ShipSettings()
     if config is not None:
-        with ErrorTranslation(ConfigurationError):
+        with ErrorTranslation(ConfigurationError), notice_pipe(config):
             settings = load_ship_settings(config)
     given = {name: options[name] for name in ShipSettings.__struct_fields__ if options[name] is not None}
     return msgspec.structs.replace(settings, **given)

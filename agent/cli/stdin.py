@@ -10,7 +10,6 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, cast
 
 from agent.cli.errors import CliError, ErrorTranslation, print_warning
-from probes.time_limit import TimeIsUp, TimeLimit
 
 if TYPE_CHECKING:
     import io
@@ -22,12 +21,10 @@ _CHUNK_BYTES = 1 << 20
 
 
 @contextmanager
-def notice_pipe(path: str | None) -> Iterator[None]:
+def notice_pipe(*paths: str | None) -> Iterator[None]:
     """Within it a line on stderr, if a file that is read is a pipe and the run waits for it."""
-    is_pipe = False
-    with suppress(OSError, ValueError):
-        is_pipe = path is not None and stat.S_ISFIFO(os.stat(path).st_mode)
-    if not is_pipe:
+    path = next(filter(_is_pipe, paths), None)
+    if path is None:
         yield
         return
     from threading import Timer  # lazy: files are the rule
@@ -41,6 +38,12 @@ def notice_pipe(path: str | None) -> Iterator[None]:
         timer.cancel()
 
 
+def _is_pipe(path: str | None) -> bool:
+    with suppress(OSError, ValueError):
+        return path is not None and stat.S_ISFIFO(os.stat(path).st_mode)
+    return False
+
+
 def copy_stdin(folder: str) -> str:
     """Copy it into a file of the folder, as readers seek and read again; its path. Raises CliError."""
     return copy_stdin_until(folder, None)[0]
@@ -48,6 +51,8 @@ def copy_stdin(folder: str) -> str:
 
 def copy_stdin_until(folder: str, until: float | None) -> tuple[str, bool]:
     """The same, of what comes by then (time.monotonic()), and whether more may have come. Raises CliError."""
+    from probes.time_limit import TimeIsUp, TimeLimit
+
     path = os.path.join(folder, "stdin")
     try:
         with nullcontext() if until is None else TimeLimit(until):

@@ -14,6 +14,7 @@ from agent.model.report import ProbeRun, Report, SourceHost
 SEVERAL = "outputs of several hosts, or of several times"
 _SHOWN = 3  # contradictions in a reason
 _PEERS = 2  # hosts
+_LINES_READ = "lines of a loop read"
 _NAMED = 2  # findings of an output that is not used
 
 
@@ -30,6 +31,8 @@ def merge_reports(
     findings: dict[tuple[str, str], Finding] = {}
     for finding in sorted((finding for rows in named for finding in rows), key=worst_first):
         findings.setdefault((finding.fingerprint, finding.label), finding)
+    strong = {key: finding for key, finding in findings.items() if not _is_of_lines_read(finding)}
+    findings = strong or findings
     return msgspec.structs.replace(
         whole,
         source=msgspec.structs.replace(whole.source, hosts=hosts),
@@ -40,6 +43,11 @@ def merge_reports(
         findings=list(findings.values()),
         summary=_summarize(checks, list(findings.values())),
     )
+
+
+def _is_of_lines_read(finding: Finding) -> bool:
+    """Whether hosts were compared by lines that have their own checks: it counts where these find nothing."""
+    return any(_LINES_READ in (evidence.source or "") for evidence in finding.evidence)
 
 
 def _find_host(part: Report, owners: Mapping[str, str | None]) -> str | None:

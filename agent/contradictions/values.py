@@ -13,7 +13,9 @@ from agent.model.report import Report
 from agent.rules.peers.fields import NOTHING, PeerField, list_fields
 
 CODE = "outputs-differ"
-_COMPARED: dict[Any, tuple[str, ...]] = {  # fields that peers have alike, and of the others those that no power saving and no traffic changes
+_COMPARED: dict[
+    Any, tuple[str, ...]
+] = {  # fields that peers have alike, and of the others those that no power saving and no traffic changes
     PciFunction: ("numa_node", "iommu_group", "link.width"),
     Gpu: ("numa_node",),
     Nic: ("numa_node",),

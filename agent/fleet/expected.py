@@ -18,6 +18,7 @@ from agent.fleet.engines.query import query
 from agent.fleet.episodes import is_at_least
 from agent.fleet.hostlist import BadHostlist, NodeNames, fold, short_name, unfold
 from agent.fleet.questions.options import Options, find_stale_cut, format_stamp
+from agent.model.labels import group_by_key
 
 LIMIT_BYTES = 1 << 28
 _MOST_REASON = 200
@@ -173,10 +174,8 @@ def compare(
     found = {short: names.find_short(expected.name) for short, expected in listed.items()}
     newest = max((received for _, received in there.values() if received), default=None)
     cut = find_stale_cut(newest, options) if newest else None
-    bad: dict[str, set[str]] = {}
-    for node, rule, severity in tables.rows(FINDINGS):
-        if is_at_least(severity, drain_at):
-            bad.setdefault(node, set()).add(rule)
+    findings = tables.rows(FINDINGS)
+    bad = group_by_key((node, rule) for node, rule, severity in findings if is_at_least(severity, drain_at))
     rows, reporting = [], 0
     for short, expected in listed.items():
         node = found[short]
@@ -191,7 +190,7 @@ def compare(
         elif silent:
             rows.append(_row("silent", expected, last))
         elif node in bad:
-            rows.append(_row("drain", expected, last, sorted(bad[node])))
+            rows.append(_row("drain", expected, last, sorted(set(bad[node]))))
     matched = set(found.values())
     rows += [
         ExpectedRow(

@@ -10,6 +10,7 @@ _OUTLIVED, _NEAR, _NEXT = 3, 100, 12  # steps after an error; lines between one 
 _UNCAUGHT, _MESSAGE = "terminate called after throwing", 2  # lines
 _MESSAGES = frozenset(("exception", "connect", "unexplained", "silent"))  # what may come before an exit with a code
 _SYMPTOMS = frozenset(("network", "connect", "hang", "silent", "cancel", "consequence", "unexplained"))
+_WAITED = frozenset(("missing", "hang"))
 _OF_SCHEDULERS = frozenset(("cancelled", "time-limit"))
 _ENDED_BY = _OF_SCHEDULERS | {"memory-limit", "job-displaced", "pod-evicted"}
 _NO_REASON, _SIGNALS = frozenset(("consequence", "silent")), frozenset(("launcher-signal", "killed"))
@@ -67,6 +68,8 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
         return _has_more(cause, effect)
     if effect.is_plain and not cause.is_plain and cause.role == effect.role and _same_process(cause, effect):
         return _precedes(cause, effect)  # the same failure, on its way up
+    if _is_watchdog(cause, effect) or _is_watchdog(effect, cause):
+        return _is_watchdog(cause, effect)
     if cause.id == "killed" and effect.id == "mpi-daemon-lost":
         return _precedes(cause, effect)  # its container was
     if cause.role == "cancel" and effect.id in ("killed", "ends-in-error"):
@@ -140,6 +143,14 @@ def _has_message(cause: PossibleCause, crash: PossibleCause) -> bool:
     if crash.facts.get("how") != _UNCAUGHT or cause.role not in ("connect", "hard", "error", "network"):
         return False
     return first is not None and line is not None and first[0] == line[0] and 0 < line[1] - first[1] <= _MESSAGE
+
+
+def _is_watchdog(cause: PossibleCause, effect: PossibleCause) -> bool:
+    """Whether a process was aborted by the watchdog that reported the hang before, or before others waited for it."""
+    if effect.id == "aborted":
+        return cause.role in _WAITED and _is_earlier(cause, effect)
+    is_own = bool(cause.ranks) and effect.waiting.isdisjoint(cause.ranks)
+    return cause.id == "aborted" and effect.role in _WAITED and is_own and _is_earlier(cause, effect)
 
 
 def _has_more(cause: PossibleCause, effect: PossibleCause) -> bool:

@@ -1,12 +1,39 @@
-"""Labels of several devices in one list: `GPU0-7` for eight of a kind; and the order of names by their numbers."""
+"""Labels of several devices in one list: `GPU0-7` for eight of a kind; the order of names by their numbers; and things
+by a key that several of them share.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 _NUMBERED = r"(.*?)(\d{1,9})"
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+def group_by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, all in their order.
+
+    >>> group_by_key([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def count_by_key(pairs: Iterable[tuple[K, V]]) -> dict[K, Counter[V]]:
+    """How often each key has each value.
+
+    >>> count_by_key([("a", 1), ("b", 2), ("a", 1)])
+    {'a': Counter({1: 2}), 'b': Counter({2: 1})}
+    """
+    return {key: Counter(values) for key, values in group_by_key(pairs).items()}
 
 
 def compress_names(labels: Iterable[str]) -> str:

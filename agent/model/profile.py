@@ -1,7 +1,5 @@
 """What a platform, or a site, expects of a node: counts, NVLinks, rails, pairing, each with where it is from."""
 
-from __future__ import annotations
-
 import msgspec
 
 

@@ -6,7 +6,7 @@ reworded, codes may not: they are in reports (`reasons[]`, `reason_code`).
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import Literal, Protocol, get_args
 
 import msgspec
 
@@ -99,7 +99,7 @@ _TEXTS: Mapping[str, str] = {
 }
 
 
-class Settle(NamedTuple):
+class Settle(msgspec.Struct, frozen=True):
     """What would answer the open question: a command to save, a file, a privilege or another sample."""
 
     kind: SettleKind

@@ -4,6 +4,7 @@ machine that has none of them its drives, displays and ordinary network controll
 from __future__ import annotations
 
 from agent.model.gpu import Gpu
+from agent.model.labels import group_by_key
 from agent.model.nic import Nic
 from agent.model.pci import PciFunction
 from agent.model.report import Report
@@ -31,10 +32,7 @@ class BusTree:
         self.unplaced_nics = [n for n in nics if n.pci not in self.functions]
         devices = topology.gpus or nics or topology.nvswitches or with_drives
         self.ordinary = {} if devices else {f.id: kind for f in topology.pci if (kind := _name_kind(f))}
-        self.children: dict[str, list[PciFunction]] = {}
-        for function in topology.pci:
-            if function.parent:
-                self.children.setdefault(function.parent, []).append(function)
+        self.children = group_by_key((function.parent, function) for function in topology.pci if function.parent)
         self.drawn = self._leading_to_devices()
 
     def nodes(self) -> dict[int | None, dict[str, list[PciFunction]]]:

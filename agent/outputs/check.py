@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent.model.finding import SEVERITIES, Check, Finding, describe_silence
-from agent.model.labels import name_first
+from agent.model.labels import group_by_key, name_first
 from agent.model.report import Report
+from agent.outputs.formatting import clean_line
 from agent.outputs.names import describe_location
 from agent.outputs.text.lines import clean
 from agent.outputs.verdict import count_checks, count_findings, describe_verdict, verdict_title
@@ -59,8 +60,7 @@ def format_npd(report: Report, fail_on: str = "warning", stale: str | None = Non
     """Format for node-problem-detector's custom plugins: 0 ok, 1 problem, anything else unknown; one short line."""
     counted = _draining_findings(report, fail_on)
     code = {OK: NPD_OK, UNKNOWN: NPD_UNKNOWN}.get(_exit_code(report, counted, stale), NPD_PROBLEM)
-    text = clean(_headline(report, counted, stale))
-    return CheckResult((text if len(text) <= NPD_LIMIT else text[: NPD_LIMIT - 1] + "…") + "\n", code)
+    return CheckResult(clean_line(_headline(report, counted, stale), NPD_LIMIT) + "\n", code)
 
 
 def format_slurm_prolog(
@@ -118,10 +118,8 @@ def _headline(report: Report, counted: list[Finding], stale: str | None) -> str:
 def _group_by_reason(report: Report) -> dict[str, list[str]]:
     """Rules by the reason for unknown; those that keep the verdict from ok first."""
     order = {rule: place for place, rule in enumerate(report.summary.unknown_rules)}
-    rules_by_reason: dict[str, list[str]] = {}
-    for check in sorted((c for c in report.checks if c.unknown), key=lambda c: order.get(c.rule, len(order))):
-        rules_by_reason.setdefault(check.reason or _first_reason(check), []).append(check.rule)
-    return rules_by_reason
+    unknown = sorted((c for c in report.checks if c.unknown), key=lambda c: order.get(c.rule, len(order)))
+    return group_by_key((check.reason or _first_reason(check), check.rule) for check in unknown)
 
 
 def _first_reason(check: Check) -> str:

@@ -1,6 +1,6 @@
 """Profiles: the expected hardware of a platform or a site. Built in as TOML files beside this one, or a site's file.
 
-Loaded only when one is requested or recognized: reading TOML costs some 7 ms.
+Loaded only when one is requested or recognized, and a built-in one without what reads any TOML.
 """
 
 from __future__ import annotations
@@ -50,7 +50,29 @@ def list_profiles() -> list[str]:
 
 def load_profile(name: str) -> Profile:
     """Load a built-in profile. Raises BadProfile."""
-    return _read(os.path.join(HERE, f"{name}.toml"))
+    path = os.path.join(HERE, f"{name}.toml")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return msgspec.json.decode(_write_as_json(file.read()), type=Profile)
+    except (OSError, ValueError, msgspec.MsgspecError):
+        return _read(path)
+
+
+def _write_as_json(text: str) -> str:
+    """A built-in profile, a key and its value a line: its values are those of JSON, but for the keys of a table.
+
+    To import what reads any TOML, and to read so little, takes a fiftieth of a scan.
+
+    >>> _write_as_json('name = "a-8"\\ngpus = { value = 8, source = "lspci" }')
+    '{"name":"a-8","gpus":{"value": 8,"source": "lspci" }}'
+    """
+    rows = []
+    for line in text.splitlines():
+        key, _, value = line.partition(" = ")
+        for inner in Expected.__struct_fields__ if value.startswith("{") else ():
+            value = value.replace(f" {inner} = ", f'"{inner}": ', 1)
+        rows.append(f'"{key}":{value}')
+    return f"{{{','.join(rows)}}}"
 
 
 def learn_profile(report: Report, name: str) -> Profile:

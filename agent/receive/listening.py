@@ -51,10 +51,20 @@ class AccessFiles:
     def load_changed(self) -> Access | None:
         """The same if one of them was replaced or written since; None otherwise. Raises BadServer, BadClients, once:
         of two files that belong together one is always replaced first."""
-        return None if self._look() == self._state else self.load()
+        state = self._look()
+        if state == self._state:
+            return None
+        self._state = state
+        for path in self._list_paths():
+            if os.path.exists(path) and not os.path.isfile(path):  # a pipe: the server would wait for it
+                raise BadServer(f"{path}: not a regular file")
+        return self.load()
+
+    def _list_paths(self) -> list[str]:
+        return [path for path in (*self._tls, self._clients) if path]
 
     def _look(self) -> object:
-        return [_look_at(path) for path in (*self._tls, self._clients) if path]
+        return [_look_at(path) for path in self._list_paths()]
 
 
 def _look_at(path: str) -> object:

@@ -138,9 +138,13 @@ class _Fetch:
         self.kill()
         if self._problem:
             return Pulled(self.host, problem=self._problem)
-        if code:
-            last = next((line for line in reversed(self._error.decode("utf-8", "replace").splitlines()) if line), "")
-            return Pulled(self.host, problem=f"exit {code}{f': {last.strip()[:200]}' if last else ''}")
+        last = next((line for line in reversed(self._error.decode("utf-8", "replace").splitlines()) if line), "")
+        if code or not self._out.strip():
+            what = f"exit {code}" if code else "nothing was printed"
+            return Pulled(self.host, problem=f"{what}{f': {last.strip()[:200]}' if last else ''}")
+        first = self._out.split(b"\n", 1)[0].decode("utf-8", "replace").strip()
+        if first.isprintable() and first[:1] != "{":  # a greeting of the shell, or of a command of one's own
+            return Pulled(self.host, problem=f"not a report: its first line is {first[:80]!r}")
         try:
             payload = parse_payload(decompress(bytes(self._out)))
         except BadPayload as error:

@@ -67,7 +67,7 @@ def _compare_network(log: NcclLog, node: NodeFacts | None, report: Report | None
         return [] if log.network or log.transports else "the log has no line 'Using network'"
     if node is not None and not node.rails and not log.no_rdma_device:
         return "this machine has no NIC for jobs"
-    causes = [cause for key in ("NCCL_IB_DISABLE", "NCCL_NET") for cause in _setting_cause(log, key)]
+    causes = _list_set(log, "NCCL_IB_DISABLE", "NCCL_NET")
     causes += _SOCKET_CAUSES[1:] if log.no_rdma_device else _SOCKET_CAUSES
     seen = "TCP sockets" + (", 'NET/IB : No device found'" if log.no_rdma_device else "")
     what = f"RDMA on {len(node.rails)} rails" if node is not None and node.rails else "RDMA"
@@ -86,8 +86,7 @@ def _compare_devices(log: NcclLog, node: NodeFacts | None, report: Report | None
     rails = {rail.label for rail in node.rails}
     down = sorted(rail.label for rail in node.rails if not rail.network_gbyte_s)
     left, foreign = sorted(rails - used), sorted(used - rails)
-    causes = list(_setting_cause(log, "NCCL_IB_HCA"))
-    causes += [f"the port of {name} is down" for name in down if name in left]
+    causes = _list_set(log, "NCCL_IB_HCA") + [f"the port of {name} is down" for name in down if name in left]
     rows = []
     if left:
         causes += ["the container was given only some of the devices"] if not causes else []
@@ -109,7 +108,7 @@ def _compare_gpudirect(log: NcclLog, node: NodeFacts | None, report: Report | No
     copied = sum(count for way, count in ways.items() if "GDRDMA" not in way)
     if not copied and not disabled:
         return []
-    causes = [cause for key in ("NCCL_NET_GDR_LEVEL", "NCCL_DMABUF_ENABLE") for cause in _setting_cause(log, key)]
+    causes = _list_set(log, "NCCL_NET_GDR_LEVEL", "NCCL_DMABUF_ENABLE")
     if report is not None:
         blocked = [row for row in report.gpudirect if row.verdict == "blocked"]
         causes += dict.fromkeys(cause for row in blocked for cause in row.causes)
@@ -139,8 +138,11 @@ def _compare_inside(log: NcclLog, node: NodeFacts | None, report: Report | None)
         return "host memory is used between GPUs; whether they have direct links needs --report"
     if node.kind not in ("nvlink", "xgmi"):
         return "GPUs without direct links: host memory is the usual way"
-    causes = [cause for key in ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL") for cause in _setting_cause(log, key)]
-    causes += ["the container hides GPUs of the same node from each other", "peer access fails: IOMMU or ACS"]
+    causes = [
+        *_list_set(log, "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL"),
+        "the container hides GPUs of the same node from each other",
+        "peer access fails: IOMMU or ACS",
+    ]
     seen = f"{shared} of {shared + direct} channels through host memory (SHM)"
     return [Difference(what="GPUs of a node", seen=seen, expected="P2P over their direct links", reasons=causes)]
 
@@ -158,8 +160,8 @@ def _compare_nvls(log: NcclLog, node: NodeFacts | None, report: Report | None) -
         return "these GPUs have none"
     if (log.local_ranks or 0) < 3:
         return "fewer than three GPUs of a node"
-    causes = list(_setting_cause(log, "NCCL_NVLS_ENABLE"))
-    causes += [
+    causes = [
+        *_list_set(log, "NCCL_NVLS_ENABLE"),
         "the fabric manager is not ready, or the fabric state of a GPU is not 'completed'",
         "allocating multicast memory failed (IMEX, container without its channels)",
     ]
@@ -180,11 +182,10 @@ def _compare_graphs(log: NcclLog, node: NodeFacts | None, report: Report | None)
         best = plan(node.search_input(nodes, parse_version(log.version), True)) if plan else None
         if best is None or graph.channels * graph.inter_gbyte_s >= 0.97 * best.total_gbyte_s:
             continue
-        causes = list(_setting_cause(log, "NCCL_TOPO_FILE"))
-        causes += [
-            f"{rail.label} runs below its siblings" for rail in node.rails if _is_slow(rail.network_gbyte_s, node)
-        ]
-        causes += [
+        slow = [rail.label for rail in node.rails if _is_slow(rail.network_gbyte_s, node)]
+        causes = [
+            *_list_set(log, "NCCL_TOPO_FILE"),
+            *(f"{label} runs below its siblings" for label in slow),
             "another node of the job has fewer: a job gets the least of its nodes",
             "NICs are left out (NICs above)",
         ]
@@ -216,8 +217,7 @@ def _compare_choices(log: NcclLog, node: NodeFacts | None, report: Report | None
         alike = (seen_row.algorithm, seen_row.protocol) == (row.algorithm, row.protocol)
         if alike and (seen_row.busbw_gbyte_s or 0.0) > _TIE * (predicted.busbw_gbyte_s or 0.0):
             continue
-        causes = [cause for key in ("NCCL_ALGO", "NCCL_PROTO") for cause in _setting_cause(log, key)]
-        causes += ["a tuner plugin chooses, or the graphs differ"]
+        causes = [*_list_set(log, "NCCL_ALGO", "NCCL_PROTO"), "a tuner plugin chooses, or the graphs differ"]
         what = f"{row.collective} of {row.size_bytes} bytes"
         seen, expected = f"{row.algorithm} {row.protocol}", f"{predicted.algorithm} {predicted.protocol}"
         rows.append(Difference(what=what, seen=seen, expected=expected, reasons=causes))
@@ -247,9 +247,8 @@ def _affinity(log: NcclLog) -> Difference:
     )
 
 
-def _setting_cause(log: NcclLog, key: str) -> Iterator[str]:
-    if key in log.settings:
-        yield f"the job sets {key}={log.settings[key]}"
+def _list_set(log: NcclLog, *keys: str) -> list[str]:
+    return [f"the job sets {key}={log.settings[key]}" for key in keys if key in log.settings]
 
 
 _COMPARISONS: tuple[tuple[str, Callable[[NcclLog, NodeFacts | None, Report | None], Answer]], ...] = (

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from agent.model.labels import group_by_key
 from agent.model.prediction import RankPlace
 from agent.model.recommend_answers import Layout, Traffic, TrainingPlan
 from agent.model.report import Report
@@ -180,10 +181,7 @@ def place_ranks(report: Report, node: NodeFacts) -> list[RankPlace]:
     gpus = [gpu for gpu in report.topology.gpus if gpu.label in node.gpus]
     gpus.sort(key=lambda gpu: (_NO_INDEX if gpu.index is None else gpu.index, gpu.pci or gpu.id))
     cpus = {numa.id: numa.cpus for numa in report.node.numa_nodes}
-    rails: dict[str, list[str]] = {}
-    for rail in node.rails:
-        if rail.gpu is not None:
-            rails.setdefault(rail.gpu, []).append(rail.label)
+    rails = group_by_key((rail.gpu, rail.label) for rail in node.rails if rail.gpu is not None)
     return [
         RankPlace(
             local_rank=rank, gpu=gpu.label, pci=gpu.pci, rails=rails.get(gpu.label, []), numa_node=gpu.numa_node,

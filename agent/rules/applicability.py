@@ -8,14 +8,14 @@ from typing import TypeVar
 
 from agent.model.reasons import NO_EARLIER_RUN
 from agent.rules.context import RuleContext
-from agent.rules.rule import NODE, Result
+from agent.rules.rule import NODE, Gate, Result
 
 S = TypeVar("S")
 HABANA, AMAZON = "Intel Habana", "Amazon"  # makers of Gaudi cards and of Neuron devices, as GPU rows name them
 
 
 def behind(
-    gate: Callable[[RuleContext], Result | None],
+    gate: Gate,
 ) -> Callable[[Callable[[RuleContext], Iterable[S | Result]]], Callable[[RuleContext], Iterator[S | Result]]]:
     """What a function lists; where the gate is shut, its answer alone."""
 
@@ -46,27 +46,6 @@ def has_infiniband(context: RuleContext) -> Result | None:
     return _has_link_layer(context, "InfiniBand", "no InfiniBand port")
 
 
-def has_nics(context: RuleContext) -> Result | None:
-    """Shut where there is certainly no NIC that supports RDMA."""
-    if context.topology.nics or context.why_bus_unread is not None:
-        return None
-    return NODE.not_applicable("no-such-device", detail="no NIC that supports RDMA")
-
-
-def has_gpus(context: RuleContext) -> Result | None:
-    """Shut where there is certainly no GPU."""
-    if context.topology.gpus or context.why_bus_unread is not None:
-        return None
-    return NODE.not_applicable("no-such-device", detail="no GPU")
-
-
-def has_amd_gpus(context: RuleContext) -> Result | None:
-    """Shut where there is certainly no GPU of AMD."""
-    if _has_maker(context, "AMD") or context.why_bus_unread is not None:
-        return None
-    return NODE.not_applicable("no-such-device", detail="no GPU of AMD")
-
-
 def lists_no_gpu(context: RuleContext) -> bool:
     """Whether no GPU is seen because nothing that lists them was read."""
     return not context.topology.gpus and _is_unlisted(context, "gpu")
@@ -75,6 +54,14 @@ def lists_no_gpu(context: RuleContext) -> bool:
 def lists_no_nic(context: RuleContext) -> bool:
     """Whether no NIC is seen because nothing that lists them was read."""
     return not context.topology.nics and _is_unlisted(context, "rdma")
+
+
+def lists_no_port(context: RuleContext) -> bool:
+    """Whether no port of a NIC is seen because nothing that lists them was read."""
+    nics = context.topology.nics
+    if not nics:
+        return lists_no_nic(context)
+    return context.why_probe_failed("rdma") is not None and not any(nic.ports for nic in nics)
 
 
 def shows_no_module(context: RuleContext) -> bool:
@@ -98,27 +85,33 @@ def _is_unlisted(context: RuleContext, subject: str) -> bool:
     return unread and context.profile is None and context.why_probe_failed(subject) is not None
 
 
-def _where_seen(sees: Callable[[RuleContext], bool], nothing: str) -> Callable[[RuleContext], Result | None]:
-    """A gate, shut where nothing is seen; where the bus was not read it may be there all the same."""
+def _where_seen(sees: Callable[[RuleContext], object], nothing: str, is_shut_unread: bool = True) -> Gate:
+    """A gate, shut where nothing is seen. Where the bus was not read it may be there all the same: the answer is that,
+    or the gate is open."""
 
     def gate(context: RuleContext) -> Result | None:
-        if sees(context):
-            return None
         why = context.why_bus_unread
+        if sees(context) or (why and not is_shut_unread):
+            return None
         return NODE.unknown(why) if why else NODE.not_applicable("no-such-device", detail=nothing)
 
     return gate
 
 
+has_nics = _where_seen(lambda context: context.topology.nics, "no NIC that supports RDMA", is_shut_unread=False)
+has_gpus = _where_seen(lambda context: context.topology.gpus, "no GPU", is_shut_unread=False)
+has_amd_gpus = _where_seen(lambda context: _has_maker(context, "AMD"), "no GPU of AMD", is_shut_unread=False)
+_has_devices = _where_seen(
+    lambda context: context.topology.gpus or context.topology.nics, "no GPU and no NIC", is_shut_unread=False
+)
+shows_gpus = _where_seen(lambda context: context.topology.gpus, "no GPU")
 has_gaudi = _where_seen(lambda context: _has_maker(context, HABANA), "no Gaudi")
 has_neuron = _where_seen(lambda context: _has_maker(context, AMAZON), "no Neuron device")
-has_ascend = _where_seen(
-    lambda context: context.topology.ascend is not None, "no Ascend NPU"
-)  # nor an output about one
-has_cxl = _where_seen(lambda context: context.topology.cxl is not None, "no CXL memory device")
+has_ascend = _where_seen(lambda context: context.topology.ascend, "no Ascend NPU")  # nor an output about one
+has_cxl = _where_seen(lambda context: context.topology.cxl, "no CXL memory device")
 
 
-def _where_logged(kinds: str, otherwise: Callable[[RuleContext], Result | None]) -> Callable[..., Result | None]:
+def _where_logged(kinds: str, otherwise: Gate) -> Gate:
     """The same gate, which a line of the kernel log opens, too: it names a device that nothing lists. `kinds`: how
     those of its events begin."""
 
@@ -142,11 +135,7 @@ def has_nvlink(context: RuleContext) -> Result | None:
 
 def has_gpudirect(context: RuleContext) -> Result | None:
     """Shut without a GPU, and without anything that could be a rail: both must be known."""
-    if context.why_bus_unread is not None:
-        return None
-    if not context.topology.gpus:
-        return NODE.not_applicable("no-such-device", detail="no GPU")
-    return None if context.topology.nics else NODE.not_applicable("no-such-device", detail="no NIC that supports RDMA")
+    return has_gpus(context) or has_nics(context)
 
 
 def has_amd_rails(context: RuleContext) -> Result | None:
@@ -206,9 +195,7 @@ def _has_link_history(context: RuleContext) -> Result | None:
 
 def has_device_counters(context: RuleContext) -> Result | None:
     """Shut without GPUs and NICs, and without an earlier sample of their counters."""
-    if not context.topology.gpus and not context.topology.nics and context.why_bus_unread is None:
-        return NODE.not_applicable("no-such-device", detail="no GPU and no NIC")
-    return has_window(context)
+    return _has_devices(context) or has_window(context)
 
 
 def has_pcie_counters(context: RuleContext) -> Result | None:

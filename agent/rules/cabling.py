@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from agent.model.finding import Evidence
 from agent.model.nic import Nic, Port, is_link_local
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_device_id
+from agent.rules.devices import NicPort, find_device_id
 from agent.rules.host.inventory_matching import build_inventory, match_devices
 from agent.rules.nccl.hcas import read_hca_filter
 from agent.rules.nccl.settings import effective_settings
@@ -20,6 +21,7 @@ from agent.rules.node_wide import merge_failures
 from agent.rules.rule import Fail, NamedSubject, Result
 from agent.rules.wording import find_majority
 
+P = TypeVar("P", bound=NicPort)
 _NAMED_BY_PLACE = r"(?a)((?:(?:P\d{1,6})?p\d{1,4})?s\d{1,4})f(\d{1,2})(?:np\d{1,3})?\Z"  # of a slot, and of a port, too
 _CABLED = frozenset({"LinkUp", "PortConfigurationTraining", "LinkErrorRecovery"})  # a signal, or a trained link
 UNPLUGGED = "link-unplugged"
@@ -78,10 +80,9 @@ def _known_rates(context: RuleContext) -> Iterator[tuple[str, float]]:
             yield match.at[row.subject], row.rate_gbit_s
 
 
-def read_cage(
-    context: RuleContext, subject: str, nic: Nic, port: Port, board: str, position: tuple[int, str]
-) -> CageState:
+def read_cage(context: RuleContext, nic_port: NicPort) -> CageState:
     """What is known of whether a port is meant to be up: meant, not meant, or neither."""
+    subject, nic, port = nic_port.subject, nic_port.nic, nic_port.port
     netdevs = [context.netdevs[name] for name in port.netdevs if name in context.netdevs]
     listed = _is_listed(context, nic, port)
     plugged = port.phys_state in _CABLED or is_meant_to_be_up(context, subject, port) or listed is True
@@ -98,8 +99,8 @@ def read_cage(
         plugged=plugged,
         unused=is_dark and (empty or (listed is False and nic.role == "rail")),
         disabled=is_dark and (bare if ethernet else port.phys_state == "Disabled"),
-        board=board,
-        position=position,
+        board=board_model(context, nic),
+        position=position_on_card(nic, port.port),
         alone=context.lists_whole and port.port == 1 and sum(len(nic.ports) for nic in context.topology.nics) == 1,
     )
 
@@ -133,10 +134,11 @@ def is_meant_to_be_up(context: RuleContext, subject: str, port: Port) -> bool:
     )
 
 
-def quote_tools(context: RuleContext, nic: Nic, port: Port) -> Iterator[Evidence]:
+def quote_tools(context: RuleContext, nic_port: NicPort) -> Iterator[Evidence]:
     """What tools state of a port that has no link because nothing is plugged in."""
+    names = (nic_port.nic.rdma_device or nic_port.nic.label, *nic_port.port.netdevs)
     for event in context.events:
-        if event.code == UNPLUGGED and event.subject in (nic.rdma_device or nic.label, *port.netdevs):
+        if event.code == UNPLUGGED and event.subject in names:
             yield Evidence("a tool", event.text, event.source)
 
 
@@ -165,6 +167,35 @@ def merge_whole_node(faults: Sequence[Fail], kind: str) -> Fail:
         confidence="medium",
         cause="all-rails",
     )
+
+
+def judge_by_role(
+    context: RuleContext,
+    ports: Sequence[P],
+    judge: Callable[[RuleContext, P, str], Result],
+    merge: Callable[[Sequence[P], Sequence[Fail]], Fail],
+) -> Iterator[Result]:
+    """Ports that are not active and are meant to be, among those of their role. `judge`: the answer about one, with its
+    confidence; `merge`: the fault where no rail of the node is active."""
+    for role in ("rail", "storage"):
+        own = [port for port in ports if port.nic.role == role]
+        sockets = [read_cage(context, port) for port in own]
+        answers = [
+            _why_no_fault(context, port, socket, sockets) or judge(context, port, find_confidence(socket, sockets))
+            for port, socket in zip(own, sockets, strict=True)
+        ]
+        faults = [answer for answer in answers if isinstance(answer, Fail)]
+        yield from (answer for answer in answers if not isinstance(answer, Fail))
+        yield from [merge(own, faults)] if are_all_rails_down(sockets) and len(faults) == len(own) else faults
+
+
+def _why_no_fault(context: RuleContext, port: NicPort, socket: CageState, sockets: list[CageState]) -> Result | None:
+    state = port.port.state or ""
+    if socket.active:
+        return port.passes()
+    if waiting := why_still_booting(context):
+        return port.unknown(waiting.prefixed(f"{state}; "))
+    return unused_port_result(socket, sockets, state)
 
 
 def unused_port_result(cage: CageState, sockets: Sequence[CageState], state: str) -> Result | None:

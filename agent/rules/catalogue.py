@@ -82,7 +82,7 @@ FAMILIES: tuple[Family, ...] = (
             **dict.fromkeys(("counters", "congestion", "pause"), applicability.has_roce_counters),
             "flaps": applicability.has_roce_flaps,
         },
-        dict.fromkeys(("interfaces", "links", "lossless", "pfc", "traffic_classes"), applicability.lists_no_nic),
+        dict.fromkeys(("interfaces", "links", "lossless", "pfc", "traffic_classes"), applicability.lists_no_port),
     ),
     Family("nic", applicability.always, {"optics": applicability.has_nics}, {"optics": applicability.shows_no_module}),
     Family("affinity", applicability.always),

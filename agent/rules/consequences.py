@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from agent.model.finding import SEVERITIES
 from agent.rules.rule import Fail, Rule
 
+_ALONE = "row-odd"
 Failures = Sequence[tuple[Rule, Fail]]
 
 
@@ -43,7 +44,8 @@ class _Unit(msgspec.Struct, frozen=True):
 
 
 def find_standing(failures: Failures) -> list[RootFinding]:
-    """The faults that nothing explains, with their consequences."""
+    """The faults that nothing explains, with their consequences; of rows that differ only where there is no other."""
+    failures = [row for row in failures if row[1].cause != _ALONE] or failures
     units = [_Unit(i, part) for i, (_, fault) in enumerate(failures) for part in _parts(fault)]
     index = _Index(failures, units)
     direct = [index.find(rule, fault) for rule, fault in failures]

@@ -12,13 +12,14 @@ from agent.model.nic import Nic
 from agent.model.reasons import Reason
 from agent.rules.context import SETTLE_SECONDS, RuleContext
 from agent.rules.devices import severity_by_role
-from agent.rules.pages import Threshold
+from agent.rules.pages import Threshold, read_limit
 from agent.rules.rule import Fail, NamedSubject, NotApplicable, Result, Unknown
 from agent.rules.wording import count_of, join_labels
 
 MINUTE, HOUR = 60.0, 3600.0
 SINCE_CLEARED = "since the counters were last cleared"
 ANY = 0.0  # as the time of a limit: so many in a window of any length
+_TIMES = {"per_second": 1.0, "per_minute": MINUTE, "per_hour": HOUR, "in_10_minutes": 600.0}
 _UNITS = {1.0: "/s", MINUTE: "/min", HOUR: "/h", ANY: ""}
 
 
@@ -62,14 +63,48 @@ class Limit(msgspec.Struct, frozen=True):
     seconds: float = ANY
 
 
-class FailureText(msgspec.Struct, frozen=True):
-    """What is reported of a count that is over its limit."""
+def limit(name: str, severity: str) -> Limit:
+    """A limit as the page of its rule declares it; the end of its name states its time: "ib-symbol-errors.per_hour"."""
+    return Limit(read_limit(name), severity, next((_TIMES[end] for end in _TIMES if name.endswith(end)), ANY))
 
+
+class Count(msgspec.Struct, frozen=True):
+    """Counters that are judged as one, the limits of their sum (most severe first), and what is reported over them."""
+
+    names: tuple[str, ...]
+    limits: tuple[Limit, ...]
     what: str  # "ACK timeouts"
     impact: str
     confidence: str = "high"
     cause: str = ""
     remedy: str = ""  # as of `Fail`
+
+    def judge(self, context: RuleContext, place: CountedSubject, counters: Counters) -> Result:
+        """Their sum over the window against its limits."""
+        return self.judge_delta(context, place, delta(context, counters, self.names))
+
+    def judge_delta(self, context: RuleContext, place: CountedSubject, count: CounterDelta | Result) -> Result:
+        """The same of a sum that is known."""
+        if not isinstance(count, CounterDelta):
+            return with_subject(place, count)
+        reached = exceeded_limit(context, count.total, self.limits)
+        if isinstance(reached, Limit):
+            return self.fail(context, place, count, reached)
+        why = reached or count.gap
+        return place.unknown(why) if why else place.passes()
+
+    def fail(self, context: RuleContext, place: CountedSubject, count: CounterDelta, limit: Limit) -> Fail:
+        """What a count over its limit is reported as: the count, the window, the limit."""
+        return place.fail(
+            f"{count_of(count.total, self.what)} {in_window(context)}"
+            + ("" if context.assumed_window else f", limit {format_limit(context, limit)}"),
+            self.impact,
+            remedy=self.remedy,
+            evidence=count.evidence,
+            severity=place.severity(limit.severity),
+            confidence=self.confidence,
+            cause=self.cause,
+        )
 
 
 def delta(context: RuleContext, counters: Counters, names: Iterable[str]) -> CounterDelta | Result:
@@ -130,39 +165,6 @@ def scale_count(context: RuleContext, count: float, seconds: float) -> float:
     """How many that is in so many seconds; the count itself where the limit has no time."""
     window = context.window.seconds if context.window else None
     return count * seconds / window if window and seconds else count
-
-
-def judge_count(
-    context: RuleContext,
-    place: CountedSubject,
-    count: CounterDelta | Result,
-    limits: Sequence[Limit],
-    words: FailureText,
-) -> Result:
-    """One count against its limits."""
-    if not isinstance(count, CounterDelta):
-        return with_subject(place, count)
-    reached = exceeded_limit(context, count.total, limits)
-    if not isinstance(reached, Limit):
-        why = reached or count.gap
-        return place.unknown(why) if why else place.passes()
-    return fail_count(context, place, count, reached, words)
-
-
-def fail_count(
-    context: RuleContext, place: CountedSubject, count: CounterDelta, limit: Limit, words: FailureText
-) -> Fail:
-    """What a count over its limit is reported as: the count, the window, the limit."""
-    return place.fail(
-        f"{count_of(count.total, words.what)} {in_window(context)}"
-        + ("" if context.assumed_window else f", limit {format_limit(context, limit)}"),
-        words.impact,
-        remedy=words.remedy,
-        evidence=count.evidence,
-        severity=place.severity(limit.severity),
-        confidence=words.confidence,
-        cause=words.cause,
-    )
 
 
 def with_subject(place: CountedSubject, answer: Result) -> Result:

@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
-from agent.model.nic import Nic
+from agent.model.nic import Nic, Port
 from agent.model.node import Event
 from agent.model.pci import PciFunction
 from agent.model.reasons import Reason, quote_source
+from agent.rules.applicability import behind, has_gpus
 from agent.rules.context import RuleContext
-from agent.rules.rule import NODE, NamedSubject, Result
+from agent.rules.rule import NODE, NamedSubject, Result, Subject
 
 NVIDIA, AMD, MELLANOX = "0x10de", "0x1002", "0x15b3"
 
@@ -29,7 +30,7 @@ _NIC_SWITCHES = frozenset({"0x1979", "0x197b", "0x197c", "0x197d"})
 
 _LOWER = {"critical": "error", "error": "warning", "warning": "info", "info": "info"}
 
-_PLAIN_WORDS = re.compile(r"[A-Za-z][A-Za-z_, -]{6,60}[A-Za-z]")
+_PLAIN_WORDS = r"[A-Za-z][A-Za-z_, -]{6,60}[A-Za-z]"
 _LINES_FOUND = 3
 
 
@@ -89,8 +90,8 @@ def find_lost_addresses(context: RuleContext) -> set[str]:
 
 def report_no_gpu(context: RuleContext) -> Iterator[Result]:
     """The answer of a rule about GPUs where it is certain that there is none."""
-    if not context.topology.gpus and context.why_bus_unread is None:
-        yield NODE.not_applicable("no-such-device", detail="no GPU")
+    if answer := has_gpus(context):
+        yield answer
 
 
 def gpu_model(context: RuleContext, gpu: Gpu) -> str:
@@ -180,9 +181,52 @@ def about_nic(nic: Nic) -> NamedSubject:
     return NamedSubject(f"pci:{nic.pci or nic.id}", nic.label, frozenset({nic.id}))
 
 
+class NicPort(Subject, frozen=True):
+    """One port of a NIC."""
+
+    nic: Nic
+    port: Port
+
+    @property
+    def subject(self) -> str:
+        """The port."""
+        return f"port:{self.nic.id}/{self.port.port}"
+
+    @property
+    def label(self) -> str:
+        """The port for people."""
+        return f"{self.nic.label}/{self.port.port}"
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """What a fault of this port is about."""
+        nic = self.nic
+        return frozenset({f"{nic.id}/{self.port.port}", nic.id, nic.pci or nic.accelerator or nic.id})
+
+    @property
+    def folder(self) -> str:
+        """Where sysfs describes the port."""
+        return f"/sys/class/infiniband/{self.nic.rdma_device or self.nic.label}/ports/{self.port.port}"
+
+    def evidence(self, what: str, value: str, file: str) -> Evidence:
+        """One observation, with the file of sysfs that holds it."""
+        return Evidence(f"{what} of {self.label}", value, f"{self.folder}/{file}")
+
+    def severity(self, rail: str) -> str:
+        """How severe a fault is here that has severity `rail` on a rail."""
+        return severity_by_role(rail, self.nic) or "info"
+
+
 def about_pair(a: Gpu | Nic, b: Gpu | Nic) -> NamedSubject:
     """Two devices as the subject of a rule."""
     return NamedSubject(f"pair:{a.id}+{b.id}", f"{a.label} - {b.label}", frozenset({a.id, b.id}))
+
+
+def about_pairs(pairs: Sequence[tuple[Gpu, Gpu]]) -> NamedSubject:
+    """Pairs with one fault: the GPU that all of them have in common, the only pair, else the node."""
+    ends = {gpu.id: gpu for pair in pairs for gpu in pair}
+    common = [gpu for end, gpu in ends.items() if all(end in (a.id, b.id) for a, b in pairs)]
+    return about_gpu(common[0]) if len(common) == 1 else about_pair(*common) if common else NODE
 
 
 def about_function(context: RuleContext, pci: str) -> NamedSubject:
@@ -190,10 +234,10 @@ def about_function(context: RuleContext, pci: str) -> NamedSubject:
     return NamedSubject(f"pci:{pci}", device_label(context, pci), frozenset({pci}))
 
 
-def list_gpus(context: RuleContext) -> Iterator[Gpu | Result]:
+@behind(has_gpus)
+def list_gpus(context: RuleContext) -> Sequence[Gpu]:
     """Every GPU; the answer where it is certain that there is none."""
-    yield from report_no_gpu(context)
-    yield from context.topology.gpus
+    return context.topology.gpus
 
 
 def near_rail_id(gpu: str) -> str:
@@ -241,7 +285,7 @@ def quote_iommu(context: RuleContext, functions: Sequence[PciFunction]) -> Itera
 
 def list_log_words(events: Iterable[Event]) -> tuple[tuple[str, str], ...]:
     """The longest run of plain words of each line, as a value for `grep -E` that finds these lines again."""
-    runs = (max(_PLAIN_WORDS.findall(event.text), key=len, default="") for event in events)
+    runs = (max(re.findall(_PLAIN_WORDS, event.text), key=len, default="") for event in events)
     words = list(dict.fromkeys(filter(None, runs)))[:_LINES_FOUND]
     return (("LOG_WORDS", "|".join(words)),) if words else ()
 
@@ -270,6 +314,12 @@ def kernel_log_evidence(context: RuleContext, pci: str) -> tuple[Evidence, ...]:
     """The last two lines that the kernel log has of a device."""
     events = [event for event in context.events if event.subject in (pci, f"pci:{pci}")]
     return tuple(Evidence("kernel log", event.text, event.source) for event in events[-2:])
+
+
+def none_logged(context: RuleContext, about: Subject) -> Result:
+    """The answer where the kernel log has no line about something, or was not read."""
+    unread = context.why_probe_failed("kernel_log")
+    return about.unknown("log-not-read", why=unread) if unread else about.passes()
 
 
 _START_CAUSES = frozenset({

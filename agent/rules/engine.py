@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -37,16 +36,9 @@ def judge(context: RuleContext, rules: Sequence[Rule]) -> tuple[list[Check], lis
     return checks, *build_findings(context, rules, checks, faults)
 
 
-class Evaluated(NamedTuple):
-    """What all rules answer."""
-
-    checks: list[Check]  # in the order of the catalogue
-    faults: Failures  # those too that another one explains
-    reasons: list[Reason]  # of all that is unknown, not applicable or disabled in `checks`
-
-
-def evaluate(context: RuleContext, rules: Sequence[Rule]) -> Evaluated:
-    """What every rule answers."""
+def evaluate(context: RuleContext, rules: Sequence[Rule]) -> tuple[list[Check], Failures, list[Reason]]:
+    """What every rule answers: checks in the order of the catalogue; faults, those too that another one explains; and
+    the reasons of all that is unknown, not applicable or disabled."""
     checks: list[Check] = []
     faults: Failures = []
     reasons: list[Reason] = []
@@ -62,7 +54,7 @@ def evaluate(context: RuleContext, rules: Sequence[Rule]) -> Evaluated:
         if checks[-1].failed:
             faults += [(rule, _bound(rule, answer)) for answer in answers if isinstance(answer, Fail)]
         faults += [(rule, _bound(rule, fault)) for look in looks for fault in look(rule, answers)]
-    return Evaluated(checks, faults, reasons)
+    return checks, faults, reasons
 
 
 SecondLook = Callable[[Rule, Sequence[Result]], Iterable[Fail]]

@@ -11,21 +11,22 @@ from agent.rules.wording import join_labels
 
 
 def on_all(summary: str) -> Merge:
-    """`aggregate_node_wide` as the `merge` of a rule."""
-    return lambda _, answers: aggregate_node_wide(answers, summary)
+    """The `merge` of a rule: one finding, "`summary`: labels", where all that pass or fail have the same fault."""
+    return lambda _, answers: merge_if_on_all(*count_faults(answers), summary)
 
 
 def aggregate_node_wide(answers: Iterable[Result], summary: str) -> Iterator[Result]:
-    """The answers, faults last; one finding, "`summary`: labels", where all that pass or fail have the same fault."""
-    faults: list[Fail] = []
-    judged = 0
-    for answer in answers:
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from merge_if_on_all(faults, judged, summary)
+    """The answers of a rule that is not about one subject at a time, faults last, merged as by `on_all`."""
+    listed = list(answers)
+    yield from (answer for answer in listed if not isinstance(answer, Fail))
+    yield from merge_if_on_all(*count_faults(listed), summary)
+
+
+def count_faults(answers: Sequence[Result]) -> tuple[list[Fail], int]:
+    """The faults, and how many answers pass or fail."""
+    passed = sum(isinstance(answer, Pass) for answer in answers)
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    return faults, passed + len(faults)
 
 
 def merge_if_on_all(faults: Sequence[Fail], judged: int, summary: str) -> Iterator[Fail]:

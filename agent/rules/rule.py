@@ -5,7 +5,7 @@ builds the answers about itself (`Subject`), so that a rule states it once. A ru
 engine counts, folds and sorts.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from typing import Any, TypeVar, overload
 
@@ -14,7 +14,7 @@ import msgspec
 from agent.model.finding import SEVERITIES, Evidence
 from agent.model.reasons import NotApplicableCode, Reason, UnknownCode
 from agent.rules.context import RuleContext
-from agent.rules.pages import Threshold, read_declaration, read_text
+from agent.rules.pages import Declaration, read_declaration, read_text
 
 
 class Fail(msgspec.Struct, frozen=True):
@@ -67,28 +67,34 @@ Result = Fail | Pass | Unknown | NotApplicable
 _RESULTS = (Fail, Pass, Unknown, NotApplicable)
 _GRAVEST_FIRST = (Fail, Unknown, Pass, NotApplicable)
 Check = Callable[[RuleContext], Iterator[Result]]
-Merge = Callable[[RuleContext, Iterable[Result]], Iterable[Result]]
+Gate = Callable[[RuleContext], Result | None]  # the answer where a family of rules has nothing to judge
+Merge = Callable[[RuleContext, Sequence[Result]], Iterable[Fail]]  # of all answers about subjects their faults
 S = TypeVar("S")
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What a rule judges. It builds the answers about itself; subclasses have `subject`, `label` and `ids` of their
-    own, which are those of a `Fail`."""
+    """What a rule judges. It builds the answers about itself; subclasses have `subject`, `label` and `ids`, which are
+    those of a `Fail`, of their own, or those of another one."""
+
+    @property
+    def about(self) -> "Subject":
+        """The subject that has its id, label and ids."""
+        raise NotImplementedError
 
     @property
     def subject(self) -> str:
         """Its id, with its kind."""
-        raise NotImplementedError
+        return self.about.subject
 
     @property
     def label(self) -> str:
         """The same for people."""
-        raise NotImplementedError
+        return self.about.label
 
     @property
     def ids(self) -> frozenset[str]:
         """What a fault of it is about."""
-        raise NotImplementedError
+        return self.about.ids
 
     def passes(self) -> Pass:
         """It is as it should be."""
@@ -155,18 +161,10 @@ class NamedSubject(Subject, frozen=True):
 NODE = NamedSubject("node", "node", frozenset({"node"}))
 
 
-class Rule(msgspec.Struct, frozen=True):
+class Rule(Declaration, frozen=True, kw_only=True):
     """One line of the catalogue: what the page declares, and the check."""
 
-    name: str
-    severity: str
     check: Check
-    essential: bool  # the verdict is unknown where this rule is
-    needs: tuple[str, ...]  # subjects without whose facts nothing can be decided; "pci|gpu": either
-    absorbs: tuple[str, ...]  # rules whose finding on the same place is a consequence of this one
-    references: tuple[str, ...]  # ids in the rule references: "PCIE-001"
-    thresholds: tuple[Threshold, ...] = ()
-    fields: tuple[str, ...] = ()  # that it judges: a difference among peers in one of them is the same fault
 
     @property
     def page(self) -> str:
@@ -183,31 +181,38 @@ registered: dict[str, Rule] = {}  # of the modules that are imported
 
 
 @overload
-def rule(name: str) -> Callable[[Callable[[RuleContext], Result | Iterable[Result]]], Rule]: ...
+def rule(
+    name: str, *, gate: Gate | None = None
+) -> Callable[[Callable[[RuleContext], Result | Iterable[Result]]], Rule]: ...
 @overload
 def rule(
     name: str, *, each: Callable[[RuleContext], Iterable[S | Result]], merge: Merge | None = None
 ) -> Callable[[Callable[[S], Result] | Callable[[RuleContext, S], Result]], Rule]: ...
 def rule(
-    name: str, *, each: Callable[[RuleContext], Iterable[Any]] | None = None, merge: Merge | None = None
+    name: str,
+    *,
+    gate: Gate | None = None,
+    each: Callable[[RuleContext], Iterable[Any]] | None = None,
+    merge: Merge | None = None,
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Make a rule of a function, which returns its answer, or all of them; the page of that name declares the rest.
 
+    `gate`: the function is not asked where this has the answer.
     `each`: the function judges one subject of these at a time, by itself or with the context; what is an answer
-    already stays as it is. `merge`: makes one finding of faults that subjects have alike, as `on_all` does.
+    already stays as it is. `merge`: makes of what it answers the faults to report, which come last, as `on_all` does.
     """
 
     def register(judge: Callable[..., Any]) -> Rule:
-        check = _judge_each(each, judge, merge) if each else _judge_node(judge)
+        check = _judge_each(each, judge, merge) if each else _judge_node(judge, gate)
         return registered.setdefault(name, declared_rule(name, check))
 
     return register
 
 
-def _judge_node(judge: Callable[[RuleContext], Result | Iterable[Result]]) -> Check:
+def _judge_node(judge: Callable[[RuleContext], Result | Iterable[Result]], gate: Gate | None) -> Check:
     @wraps(judge)
     def check(context: RuleContext) -> Iterator[Result]:
-        answer = judge(context)
+        answer = (gate and gate(context)) or judge(context)
         return iter((answer,) if isinstance(answer, _RESULTS) else answer)
 
     return check
@@ -218,17 +223,18 @@ def _judge_each(
 ) -> Check:
     alone = judge.__code__.co_argcount == 1
 
-    def judge_all(context: RuleContext) -> Iterator[Result]:
-        for subject in each(context):
-            if type(subject) in _RESULTS:  # faster than isinstance, thousands of times per scan
-                yield subject
-            else:
-                yield judge(subject) if alone else judge(context, subject)
-
     @wraps(judge)
     def check(context: RuleContext) -> Iterator[Result]:
-        answers = judge_all(context)
-        return iter(merge(context, answers)) if merge else answers
+        judged: list[Result] = []
+        for subject in each(context):
+            is_answer = type(subject) in _RESULTS  # faster than isinstance, thousands of times per scan
+            answer = subject if is_answer else judge(subject) if alone else judge(context, subject)
+            if merge and (not is_answer or isinstance(answer, Pass | Fail)):
+                judged.append(answer)
+            if not (merge and isinstance(answer, Fail)):
+                yield answer
+        if merge:
+            yield from merge(context, judged)
 
     return check
 
@@ -258,15 +264,4 @@ def _rank_answer(answer: Result) -> tuple[int, int]:
 
 def declared_rule(name: str, check: Check) -> Rule:
     """A rule as its page declares it, with this check."""
-    head = read_declaration(name)
-    return Rule(
-        name,
-        head.severity,
-        check,
-        head.essential,
-        head.needs,
-        head.absorbs,
-        head.references,
-        head.thresholds,
-        head.fields,
-    )
+    return Rule(**msgspec.structs.asdict(read_declaration(name)), check=check)

@@ -11,7 +11,7 @@ from agent.model.labels import group_names, name_runs
 
 T = TypeVar("T")
 
-_PLAIN_NAME = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+_PLAIN_NAME = r"(?a)[\w@%+=:,./-]+"
 _PLURAL = r"\b\w+s\b(?: and (?:\w+ )?\w+s\b)?"
 NAMED = 8  # how many devices a sentence names
 _RANGE = 3  # labels from which on they become ranges
@@ -24,7 +24,7 @@ def quote_name(name: str) -> str:
     >>> quote_name("ens1f0np0"), quote_name("a;id")
     ('ens1f0np0', "'a;id'")
     """
-    return name if _PLAIN_NAME.fullmatch(name) else "'" + name.replace("'", "'\"'\"'") + "'"
+    return name if re.fullmatch(_PLAIN_NAME, name) else "'" + name.replace("'", "'\"'\"'") + "'"
 
 
 def find_median(values: Iterable[float]) -> float:

@@ -146,7 +146,9 @@ def follow(path: str, link_text: Callable[[str], str | None], start: str = "") -
             raise Absent(f"{path}: {os.strerror(errno.ELOOP)}", "ELOOP")
         if text.startswith("/"):
             real = ""
-        todo.extend(reversed(text.split("/")))
+        while text.startswith("../"):  # as of nearly every link in /sys
+            real, text = real.rpartition("/")[0], text[3:]
+        todo += text.split("/")[::-1]
     return real or "/"
 
 

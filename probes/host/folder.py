@@ -42,6 +42,8 @@ PAGE_BYTES = 4096  # sysfs gives an attribute in one read, of a page at most: le
 SYSFS = "/sys/"  # of the kernel alone: no other process can put another file in the place of one, nothing is filtered
 FEW = 4  # names that are looked up one by one, not in a listing of their directory
 MOST_LISTED = 4096  # directories whose listings are kept
+_OF_A_PAGE = "config"  # config space is never longer: its end need not be asked for
+_OPEN_HERE = OPEN | os.O_NOFOLLOW
 NOT_THERE = os.strerror(errno.ENOENT)
 
 
@@ -59,39 +61,36 @@ class FolderFiles:
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """See Host.read."""
         refuse_never_read(path)
-        with Reasons(path):
+        try:
             descriptor = open_regular(self._place(path), not self._last, path)
             try:
                 return filter_content(path, _read_content(descriptor, limit, path))
             finally:
                 os.close(descriptor)
+        except (OSError, ValueError) as error:
+            raise _explain(error, path) from None
 
     def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
-        """See Host.attributes. What is there, and what of it is a regular file, is known before anything is opened."""
+        """See Host.attributes. What is there, and what of it is a regular file, is known before anything is opened.
+
+        The listing is kept: what comes up a moment later might as well have come up after the scan.
+        """
         wanted = _first_parts(tuple(names))
-        contents: dict[str, bytes | ReadError] = {}
-        listed = self._listed.get(directory)
-        if listed is not None and listed.keys().isdisjoint(wanted.values()):
-            return contents
-        in_sysfs = directory.startswith(SYSFS)
-        with Reasons(directory):
-            descriptor = os.open(self._directory(directory), DIRECTORY | self._last)
+        kinds = self._listed.get(directory)
+        try:
+            if kinds is None:
+                if len(self._listed) >= MOST_LISTED:
+                    self._listed.clear()
+                kinds = self._listed[directory] = _list_kinds(self._directory(directory))
+            if kinds.keys().isdisjoint(wanted.values()):
+                return {}
+            descriptor = os.open(self._directory(directory), DIRECTORY | os.O_NOFOLLOW)
             try:
-                kinds = self._kinds(directory, descriptor, wanted.values())
-                for name, first in wanted.items():
-                    if (kind := kinds.get(first)) is None:
-                        continue
-                    if name in NEVER_READ:
-                        kind = 0  # `read` refuses it
-                    if kind == stat.S_IFDIR:
-                        kind = _kind_below(name, descriptor)
-                    direct = in_sysfs and kind == stat.S_IFREG
-                    content = self._attribute(directory, name, descriptor if direct else None)
-                    if content is not None:
-                        contents[name] = content
+                return self._read_there(directory, descriptor, wanted, kinds)
             finally:
                 os.close(descriptor)
-        return contents
+        except (OSError, ValueError) as error:
+            raise _explain(error, directory) from None
 
     def listdir(self, path: str) -> list[str]:
         """See Host.listdir."""
@@ -100,25 +99,31 @@ class FolderFiles:
             raise Absent(f"{path}: {NOT_THERE}", "ENOENT")
         if path in self._listed:
             return sorted(self._listed[path])
-        with Reasons(path):
+        try:
             return sorted(os.listdir(self._directory(path)))
+        except (OSError, ValueError) as error:
+            raise _explain(error, path) from None
 
     def readlink(self, path: str) -> str:
         """See Host.readlink."""
         directory, name = parent_and_name(path)
         if self._is_missing(directory, name):
             raise Absent(f"{path}: {NOT_THERE}", "ENOENT")
-        with Reasons(path):
+        try:
             place = f"{self._directory(directory)}/{name}"
             text = self._link_text(place[len(self._root) :]) if self._last else _read_link(place)
+        except (OSError, ValueError) as error:
+            raise _explain(error, path) from None
         if text is None:
             raise Absent(f"{path}: not a symbolic link", "EINVAL")
         return text
 
     def resolve(self, path: str) -> str:
         """See Host.resolve."""
-        with Reasons(path):
+        try:
             return follow(path, self._link_text)
+        except (OSError, ValueError) as error:
+            raise _explain(error, path) from None
 
     def locate(self, path: str) -> str:
         """See Files.locate."""
@@ -140,54 +145,51 @@ class FolderFiles:
         return self._root + self._directories[path]
 
     def _link_text(self, here: str) -> str | None:
-        try:
-            return self._links[here]
-        except KeyError:
-            pass
-        text = self._links[here] = _read_link(self._root + here)
-        return text
+        if here not in self._links:
+            self._links[here] = _read_link(self._root + here)
+        return self._links[here]
 
     def _is_missing(self, directory: str, name: str) -> bool:
         """Whether a listing of the directory shows that it does not hold the name."""
         listed = self._listed.get(directory)
         return listed is not None and name not in listed and name not in ("", ".", "..")
 
-    def _kinds(self, directory: str, descriptor: int, wanted: Iterable[str]) -> Mapping[str, int]:
-        """Which of the names an open directory holds, and what they are: S_IFREG, S_IFDIR, or anything else.
+    def _read_there(
+        self, directory: str, descriptor: int, wanted: Mapping[str, str], kinds: Mapping[str, int]
+    ) -> dict[str, bytes | ReadError]:
+        """Those of some files of an open directory that it holds: see `_list_kinds`.
 
-        The listing of another root is kept: what comes up a moment later might as well have come up after the scan.
+        One of /sys is read as it is, anything else by its path: a link, or nothing to be opened. In one loop: there
+        are thousands.
         """
-        if self._last:
-            if directory not in self._listed:
-                if len(self._listed) >= MOST_LISTED:
-                    self._listed.clear()
-                self._listed[directory] = _list_kinds(descriptor)
-            return self._listed[directory]
-        kinds, names = {}, set(wanted)
-        if len(names) > FEW:
-            there = _list_kinds(descriptor)
-            return {name: there[name] for name in names & there.keys()}
-        for name in names:
-            with suppress(OSError):
-                kinds[name] = stat.S_IFMT(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
-        return kinds
-
-    def _attribute(self, directory: str, name: str, descriptor: int | None) -> bytes | ReadError | None:
-        """One file: of an open directory of /sys, or by its path where it is a link or is nothing to be opened."""
-        try:
-            if descriptor is None:
-                return self.read(f"{directory}/{name}")
+        in_sysfs = directory.startswith(SYSFS)
+        contents: dict[str, bytes | ReadError] = {}
+        for name, first in wanted.items():
+            if first not in kinds:
+                continue
+            kind = kinds[first]
+            if kind == stat.S_IFDIR:
+                kind = _kind_below(name, descriptor)
             try:
-                opened = os.open(name, OPEN | os.O_NOFOLLOW, dir_fd=descriptor)
+                if kind != stat.S_IFREG or not in_sysfs or name in NEVER_READ:
+                    contents[name] = self.read(f"{directory}/{name}")
+                    continue
+                opened = os.open(name, _OPEN_HERE, dir_fd=descriptor)
                 try:
                     content = os.read(opened, FIRST_CHUNK_BYTES)
-                    return content if len(content) < PAGE_BYTES else _rest(opened, content, READ_LIMIT_BYTES)
+                    if len(content) >= PAGE_BYTES and name != _OF_A_PAGE:
+                        content = _rest(opened, content, READ_LIMIT_BYTES)
                 finally:
                     os.close(opened)
+                contents[name] = content
             except OSError as error:
-                return absent_or(error_from_errno(error, f"{directory}/{name}"))
-        except ReadError as why:
-            return absent_or(why)
+                why: ReadError | None = absent_or(error_from_errno(error, f"{directory}/{name}"))
+                if why is not None:
+                    contents[name] = why
+            except ReadError as error:
+                if (why := absent_or(error)) is not None:
+                    contents[name] = why
+        return contents
 
 
 class LiveFiles(FolderFiles):
@@ -197,37 +199,40 @@ class LiveFiles(FolderFiles):
         super().__init__("/")
         self._last = 0
 
+    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
+        """See Host.attributes. Nothing is kept: a device may come or go."""
+        wanted = _first_parts(tuple(names))
+        try:
+            descriptor = os.open(self._place(directory), DIRECTORY)
+            try:
+                return self._read_there(directory, descriptor, wanted, _find_kinds(descriptor, {*wanted.values()}))
+            finally:
+                os.close(descriptor)
+        except (OSError, ValueError) as error:
+            raise _explain(error, directory) from None
+
     def open_registers(self, path: str) -> RegisterFile:
         """A file of a device's registers, for a reader that needs few of them. Raises ReadError."""
         refuse_never_read(path)
-        with Reasons(path):
+        try:
             descriptor = open_regular(path, path=path)
             try:
                 return RegisterFile(descriptor)
             except BaseException:
                 os.close(descriptor)
                 raise
+        except (OSError, ValueError) as error:
+            raise _explain(error, path) from None
 
     def _place(self, path: str) -> str:
         return path if path.startswith("/") else f"/{path}"
 
 
-class Reasons:
-    """Any error of the system as the reason why there is no answer. A class: a scan enters it ten times a device."""
-
-    __slots__ = ("path",)
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError):
-            raise error_from_errno(error, self.path) from None
-        if isinstance(error, ValueError):  # a NUL, or a character that no file name can hold
-            raise Absent(f"{self.path!a}: no file can have this name", "EINVAL") from None
+def _explain(error: OSError | ValueError, path: str) -> ReadError:
+    """An error of the system as the reason why there is no answer."""
+    if isinstance(error, OSError):
+        return error_from_errno(error, path)
+    return Absent(f"{path!a}: no file can have this name", "EINVAL")  # a NUL, or a character that no name can hold
 
 
 @lru_cache(maxsize=64)
@@ -246,9 +251,9 @@ def _read_link(place: str) -> str | None:
         return None
 
 
-def _list_kinds(descriptor: int) -> dict[str, int]:
-    """What an open directory holds, without another system call; 0: neither a regular file nor a directory."""
-    with os.scandir(descriptor) as entries:
+def _list_kinds(directory: str | int) -> dict[str, int]:
+    """What a directory holds, without another system call: S_IFREG, S_IFDIR; 0: anything else."""
+    with os.scandir(directory) as entries:
         return {
             intern(entry.name): stat.S_IFREG
             if entry.is_file(follow_symlinks=False)
@@ -257,6 +262,17 @@ def _list_kinds(descriptor: int) -> dict[str, int]:
             else 0
             for entry in entries
         }
+
+
+def _find_kinds(descriptor: int, names: set[str]) -> Mapping[str, int]:
+    """Which of the names an open directory holds, and what they are: see `_list_kinds`."""
+    if len(names) > FEW:
+        return _list_kinds(descriptor)
+    kinds = {}
+    for name in names:
+        with suppress(OSError):
+            kinds[name] = stat.S_IFMT(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode)
+    return kinds
 
 
 def _kind_below(name: str, descriptor: int) -> int:

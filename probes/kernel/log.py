@@ -25,6 +25,7 @@ STAT_BYTES = 1 << 20
 SAVED_FILES = ("/var/log/dmesg",)
 _BOOT_START = "Linux version "  # in the first line that a kernel writes
 _IOMMU_DEFAULT = lazy_pattern(r"iommu: Default domain type: (Translated|Passthrough)\b")
+_BOOT_TIME = lazy_pattern(r"^btime (\d{1,12})$", re.MULTILINE)
 _REFUSED = lazy_pattern(r"not permitted|[Pp]ermission denied|[Pp]assword")
 
 
@@ -85,7 +86,7 @@ def parse_boot_time(stat: str) -> int | None:
     >>> parse_boot_time("cpu 1 2\nbtime 1700000000\nprocesses 5\n"), parse_boot_time("")
     (1700000000, None)
     """
-    match = re.search(r"^btime (\d{1,12})$", stat, re.MULTILINE)
+    match = _BOOT_TIME.search(stat)
     return int(match[1]) if match else None
 
 

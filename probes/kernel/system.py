@@ -20,7 +20,7 @@ from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.system.cpu import CPUINFO, CPUINFO_LIMIT_BYTES
 from probes.system.numa import parse_memory_mib
-from probes.text import ParseError
+from probes.text import ParseError, lazy_pattern
 
 # Firmware that only a virtual machine has: the beginning of a DMI string, and the name.
 GUEST_FIRMWARE = (
@@ -121,7 +121,7 @@ def _x86_flag(cpuinfo: str) -> bool | None:
 
 
 def _value(cpuinfo: str, key: str) -> str | None:
-    match = re.search(rf"^{key}[ \t]*:[ \t]*(.*)$", cpuinfo, re.MULTILINE)
+    match = re.search(rf"^{key}[ \t]*:[ \t]*(.*)$", cpuinfo, re.MULTILINE) if key in cpuinfo else None
     return match[1].strip() if match else None
 
 
@@ -129,6 +129,10 @@ DMI_FOLDERS = ("/sys/class/dmi/id", "/sys/devices/virtual/dmi/id")
 CLOCKS = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
 GATHERED = "/proc/hwloc-nofile-info"  # hwloc-gather-topology writes down here what no file states
 CMDLINE_LIMIT_BYTES = 16 << 10
+_VERSION = lazy_pattern(r"Linux version (\S{1,128})")
+_PRETTY_NAME = lazy_pattern(r"^PRETTY_NAME=(.*)$", re.MULTILINE)
+_X86_64 = lazy_pattern(r"^flags[ \t]*:.* lm(?: |$)", re.MULTILINE)
+_ARM_64 = lazy_pattern(r"^CPU architecture[ \t]*: *8$", re.MULTILINE)
 MACHINE_SUFFIXES = ("x86_64", "aarch64", "ppc64le")  # how Red Hat ends a kernel's release
 
 
@@ -192,7 +196,7 @@ def parse_version(text: str) -> str | None:
     >>> parse_version("Linux version 6.8.0-49-generic (buildd@lcy02) (gcc 13.2.0) #49-Ubuntu SMP")
     '6.8.0-49-generic'
     """
-    match = re.match(r"Linux version (\S{1,128})", text)
+    match = _VERSION.match(text)
     return match[1] if match else None
 
 
@@ -202,7 +206,7 @@ def parse_os_release(text: str) -> str | None:
     >>> parse_os_release('NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 22.04.5 LTS"\n')
     'Ubuntu 22.04.5 LTS'
     """
-    match = re.search(r"^PRETTY_NAME=(.*)$", text, re.MULTILINE)
+    match = _PRETTY_NAME.search(text)
     if not match:
         return None
     value = match[1].strip()
@@ -256,9 +260,9 @@ def arch_of(cpuinfo: str, kernel: str | None) -> str | None:
     named = next((arch for arch in MACHINE_SUFFIXES if (kernel or "").endswith(f".{arch}")), None)
     if named:
         return named
-    if re.search(r"^flags[ \t]*:.* lm(?: |$)", cpuinfo, re.MULTILINE):
+    if _X86_64.search(cpuinfo):
         return "x86_64"
-    return "aarch64" if re.search(r"^CPU architecture[ \t]*: *8$", cpuinfo, re.MULTILINE) else None
+    return "aarch64" if _ARM_64.search(cpuinfo) else None
 
 
 def _hostname(reader: HostReader) -> str | None:

@@ -137,7 +137,7 @@ _LINK: FileFacts = {  # these and "config" read registers, and wake the device
 _LINKS = {"driver": "driver", "physfn": "physical_function", "iommu_group": "iommu_group"}
 _IN_KERNEL = (*_IN_MEMORY, *_AER)
 Answer = bytes | ConfigSpace | ReadError
-_decode_file = lru_cache(maxsize=_DIFFERENT)(decode)
+_decoded: dict[bytes, tuple[bytes, ConfigSpace]] = {}
 _ALL_ONES_WIDTH = 63  # the width field of a link status that reads as all-ones
 _MODEL = ("vendor", "device", "subsystem_vendor", "subsystem_device", "class_code")
 _NAMED = ("0x03", "0x12", "0x02", "0x0680", "0x0604", "0x0108")  # GPUs, NICs, switches, NVMe: what people look for
@@ -291,8 +291,8 @@ def _parse_function(answers: tuple[tuple[str, Answer], ...]) -> Mapping[str, Any
 
 
 def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> dict[str, Answer]:
-    answers: dict[str, Answer] = {}
-    for folder in folders:
+    answers: dict[str, Answer] = {**host.attributes(folders[0], names)}
+    for folder in folders[1:]:
         answers |= host.attributes(folder, names)
     return answers
 
@@ -312,6 +312,17 @@ def _read_config(host: LiveFiles, folder: str) -> ConfigSpace | ReadError:
         return why
 
 
+def _decode_file(config: bytes) -> ConfigSpace:
+    """Config space of a recording: most functions have what another one has, which its first bytes find."""
+    head = config[:HEADER_BYTES]
+    same = _decoded.get(head)
+    if same is None or same[0] != config:
+        if len(_decoded) >= _DIFFERENT:
+            _decoded.clear()
+        same = _decoded[head] = config, decode(config)
+    return same[1]
+
+
 def _texts(answers: Mapping[str, Answer]) -> dict[str, str]:
     """What the attributes hold."""
     return {
@@ -322,9 +333,10 @@ def _texts(answers: Mapping[str, Answer]) -> dict[str, str]:
 def _add_links(host: Host, fields: dict[str, Any], folders: list[str]) -> None:
     """The names of what a function links to; of a recording, only links that its folder lists are asked for."""
     for folder in folders:
-        there = _LINKS if host.live else _LINKS.keys() & _names_in(host, folder)
-        for name in there:
-            fields[_LINKS[name]] = fields.get(_LINKS[name]) or _link_name(host, f"{folder}/{name}")
+        there = _LINKS if host.live else _names_in(host, folder)
+        for name, field in _LINKS.items():
+            if name in there:
+                fields[field] = fields.get(field) or _link_name(host, f"{folder}/{name}")
     fields["iommu_group"] = decimal(fields.get("iommu_group") or "")
 
 

@@ -66,8 +66,7 @@ def place_in_path(path: str, listed: Container[str]) -> Place:
     """
     above = None
     for part in reversed(path.rstrip("/").split("/")[:-1]):
-        root = _ROOT.fullmatch(part)
-        if root is not None:
+        if part.startswith("pci") and (root := _ROOT.fullmatch(part)) is not None:
             return above, root.group(1)
         if above is None and part in listed:
             above = part

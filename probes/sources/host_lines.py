@@ -18,6 +18,10 @@ from probes.text import lazy_pattern
 _NAME = r"[A-Za-z][\w.-]{0,62}\w|\d{1,3}(?:\.\d{1,3}){3}"
 _BEFORE = lazy_pattern(rf"(?P<host>{_NAME}):(?:$| (?P<rest>[^\n]*))")
 _OF_ANSIBLE = lazy_pattern(r"(?P<host>[A-Za-z][\w.-]{0,63}) \| (?:CHANGED|SUCCESS|FAILED|UNREACHABLE)\b[^\n]{0,40}")
+_ONE_LINE = lazy_pattern(  # ansible -o
+    r"(?P<host>[A-Za-z][\w.-]{0,63}) \| (?:CHANGED|SUCCESS|FAILED) \| rc=\d{1,3} \| \(std(?:out|err)\) (?P<rest>[^\n]*)"
+)
+_ENDED = "non-zero return code"  # which ansible puts behind it without a blank
 _RULE = lazy_pattern(r"[-=]{4,80}[ \t]*")
 _NAME_ALONE = lazy_pattern(r"(?P<host>[A-Za-z][\w.,\[\]-]{0,200})(?: \(\d{1,6}\))?[ \t]*")
 _BETWEEN = lazy_pattern(
@@ -210,7 +214,17 @@ def _mark_pods(lines: Sequence[str]) -> _Marked:
             yield number, match["pod"], f"{match['rest']}\n"
 
 
+def _mark_one_line(lines: Sequence[str]) -> _Marked:
+    """What each host printed on the line behind its name, with the ends of lines as two letters."""
+    for number, line in enumerate(lines):
+        if len(line) < _LONGEST and (match := _ONE_LINE.match(line)):
+            yield from (
+                (number, match["host"], f"{part}\n") for part in match["rest"].removesuffix(_ENDED).split("\\n")
+            )
+
+
 _HINTS = (  # a way, and what is in a text for which it is tried
+    (_mark_one_line, lazy_pattern(r"^[\w.-]{1,64} \| \w{6,7} \| rc=\d{1,3} \| \(std", re.MULTILINE)),
     (
         _mark_headings,
         lazy_pattern(

@@ -6,12 +6,14 @@ A parallel shell is often used to compare hosts, and each of them alone has no f
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 
 from probes.sources.file_commands import LOOP, list_loop_values, split_by_names
 from probes.sources.host_lines import HostLines, is_name_of_host, split_hosts
 from probes.text import lazy_pattern
+from probes.tool_reports.tables.repeats import split_repeats
 
 _MOST_CHARACTERS, _LONGEST = 1 << 18, 300
 _MOST_ROWS, _MOST_LABELS = 512, 38  # a table has 40 columns at most
@@ -25,7 +27,7 @@ _SHELL = lazy_pattern(r"[ \t>]{0,40}(?:[$#%] |\[?[\w-]{1,40}@)")
 _FILE = lazy_pattern(r"/(?:sys|proc|dev)/[^\s;:'\"|]{3,200}")
 _NO_DEVICE = ("ports", "device")  # in a path
 _PORT_WIDTH = lazy_pattern(r"\d{1,2}[xX]")  # as tools for InfiniBand print it
-_STATE = lazy_pattern(r"(?i)\b(?:phys\w*[ _])?(?:state|status)\b|\blink[ _](?:detected|layer)\b|^link\b")
+_STATE = lazy_pattern(r"(?i)\b(?<!trust )(?:phys\w*[ _])?(?:state|status)\b|\blink[ _](?:detected|layer)\b|^link\b")
 _ENDS = lazy_pattern(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
 _RANGE = lazy_pattern(r"(?P<before>[\w.-]{1,64})\[(?P<ranges>[\d,-]{1,160})\](?P<after>[\w.-]{0,64})")
 _NUMBERED = lazy_pattern(r"\d{1,2}: (?=[A-Za-z])")  # before the word of a state in sysfs: "4: ACTIVE"
@@ -156,11 +158,18 @@ _KINDS = (  # of what a tool numbers
     ("NPU", lazy_pattern(r"\b(?:npu-smi|hccn_tool)\b")),
     ("accel", lazy_pattern(r"\bhl-smi\b")),
 )
+_WHILE = lazy_pattern(
+    r"\bwhile (?:IFS=\S{0,4} )?read (?:-r )?(?P<variable>\w{1,20})[^;\n]{0,80}[;\n][ \t]{0,8}do\b(?P<body>[^\n]{1,500})"
+)
+_OF_CORES = lazy_pattern(r"\b(?:Cpus_allowed|taskset|affinity)")
 _MOST_OUTPUT, _MOST_PARTS = 400, 64  # lines
 
 
 def tabulate_loop(
-    text: str, with_states: bool = True, list_read: Callable[[], Collection[str]] = frozenset
+    text: str,
+    with_states: bool = True,
+    list_read: Callable[[], Collection[str]] = frozenset,
+    of_any_form: bool = False,
 ) -> str | None:
     r"""What a loop printed of each of its values, or a command on each of several hosts: a line for each with the name
     and the lines, separated by tabs. None where the text has none, or the lines cannot be told apart. `with_states`:
@@ -176,12 +185,16 @@ def tabulate_loop(
     if len(text) > _MOST_CHARACTERS:
         return None
     parts = _list_parts(text)
+    if not parts and of_any_form:
+        parts = split_repeats([line for line in text.splitlines() if not _SHELL.match(line)])
     read = list_read() if parts else ()
     parts = [(name, [line for line in own if line not in read and _counts(line, with_states)]) for name, own in parts]
-    usual = max((len(own) for _, own in parts), default=0)
+    usual, times = Counter(len(own) for _, own in parts).most_common(1)[0] if parts else (0, 0)
+    if 2 * times <= len(parts):
+        usual = max((len(own) for _, own in parts), default=0)
     whole = [(name, own) for name, own in parts if len(own) == usual]
     if usual and _FEWEST - 1 <= len(whole) == len(parts) - 1:
-        whole = parts  # one that has less than all others
+        whole = parts  # one that has less than all others, or more
     if not usual or len(whole) < 2:
         return None
     rows = ((name, *(line.replace("\t", " ") for line in own or [""])) for name, own in whole)
@@ -204,16 +217,20 @@ def _are_hosts(hosts: Sequence[HostLines], text: str) -> bool:
 
 def _list_parts(text: str) -> list[tuple[str, Sequence[str]]]:
     """Each value of a loop with its lines; where there is no loop, each host with its own."""
-    loop = LOOP.search(text)
-    values = list_loop_values(loop["values"]) if loop else []
-    if loop and 1 < len(values) <= _MOST_PARTS:
+    over_values = LOOP.search(text)
+    loop = over_values or _WHILE.search(text)
+    values = list_loop_values(over_values["values"]) if over_values else []
+    if loop and len(values) != 1 and len(values) <= _MOST_PARTS:
         below = text[text.find("\n", loop.end("body")) + 1 :].splitlines()[:_MOST_OUTPUT]
         end = next((at for at, line in enumerate(below) if _END.match(line)), len(below))
         lines = [
             line.strip() for line in below[:end] if line.strip() and len(line) < _LONGEST and line.strip() != "done"
         ]
-        named = _name_values(loop["variable"], loop["body"], values)
-        if parts := _split_named(lines, values) or _cut_evenly(lines, values):
+        if not values and (rows := split_repeats(lines)):
+            label = "cores " if _OF_CORES.search(loop["body"]) else ""
+            return [(name, [f"{label}{line}" for line in own]) for name, own in rows]
+        named = _name_values(loop["variable"], loop["body"], values) if values else []
+        if named and (parts := _split_named(lines, values) or _cut_evenly(lines, values)):
             return [(name, own) for name, (_, own) in zip(named, parts, strict=True)]
     hosts = _split_hosts(text)
     return [

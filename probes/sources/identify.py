@@ -142,7 +142,11 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         _MATRIX_LINE,
         r"^(?:[ \t]+GPU\d+\b|GPU0[ \t]+(?:GPU1|NIC0|mlx5_\d+|CPU Affinity)\b)",
     ),
-    _row("nvidia-smi nvlink -e", _GPU_LINE, r"^[ \t]+Link \d+: (?:Replay|Recovery|CRC) "),
+    _row(
+        "nvidia-smi nvlink -e",
+        _GPU_LINE,
+        r"^[ \t]+Link \d+: (?:Replay|Recovery|CRC|[RT]x|Link recovery|Effective|Symbol) ",
+    ),
     _row("nvidia-smi nvlink -R", _GPU_LINE, r"^[ \t]+Link \d+: Remote Device "),
     _row("nvidia-smi nvlink -c", _GPU_LINE, r"^[ \t]+Link \d+, [^\n]*: (?:true|false)"),
     _row("nvidia-smi nvlink -s", _GPU_LINE, r"^[ \t]+Link \d+: (?:[\d.]+ GB/s|<inactive>)"),
@@ -353,6 +357,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         r"\"@odata\.(?:id|type)\" ?: ?\"",
         r"\"(?:Health|LinkStatus|LanesInUse|FatalErrorCount)\" ?: ?",
     ),
+    _row(commands.REDFISH, r"\"(?:LanesInUse|HealthRollup|MaxPCIeType)\" ?: ?"),  # as jq leaves it
     _row(commands.ALERTS, r"^(?:ALERTS\{[^\n]{0,2000}\balertname=|[ \t*]{0,8}\[FIRING:\d{1,4}\] \S)"),
     _row(
         commands.AMD_METRICS,
@@ -542,10 +547,12 @@ def _identify(start: str) -> tuple[tuple[str, ...], ...]:
 
     if is_of_switch(start):
         return (commands.SWITCH_PORTS,)
+    from probes.sources.excerpts import find_excerpt
     from probes.tool_reports.tables.sheets import is_sheet
 
+    excerpt = find_excerpt(start)
     if is_sheet(start):
-        return (commands.SHEET,)
+        return (excerpt or commands.SHEET,)
     if errors := find_tool_errors(start):
         return (("error", "of", errors[0][0].tool or "program"),)
     if _OF_LOG.search(start):
@@ -554,11 +561,9 @@ def _identify(start: str) -> tuple[tuple[str, ...], ...]:
         if has_kernel_line(start):
             return (("dmesg",),)
     from probes.services.sentences import SERVICE_SENTENCES
-    from probes.sources.excerpts import find_excerpt
 
     if any(row.needle in start and row.pattern.search(start) for row in SERVICE_SENTENCES):
         return (commands.SERVICE_LOG,)
-    excerpt = find_excerpt(start)
     return (excerpt,) if excerpt else ()
 
 

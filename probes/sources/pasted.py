@@ -43,13 +43,14 @@ _TOOLS = (
 )
 _OPTION = r"-[\w-]{1,40}(?:=\S{1,40})?|[\d.]{1,8}[smh]?|[A-Z_]{1,40}=\S{0,80}"
 _RUN_BY = rf"(?:(?:sudo|watch|time|timeout|nice|stdbuf|env|command)(?:[ \t]+(?:{_OPTION}))*[ \t]+)*"
+_IN_JOB = r"(?:(?:srun(?:[ \t]+-\S{1,60}|[ \t]+[\w.\[\]][\w.\[\]-]{0,39}){0,8}[ \t]+)?(?:ba)?sh[ \t]+-l?c[ \t]+)?"
 _LOOP = (
     r"(?:for[ \t]+\w{1,20}[ \t]+in[ \t]+[^;\n]{1,300};[ \t]*do[ \t]+"
     r"(?:(?:echo|printf)[^;\n]{0,80};[ \t]*)?)?"
 )
 _WAIT = r"(?:sleep[ \t]+(?P<wait>[0-9]{1,5})[ \t]*(?:;|&&)[ \t]*)?"
 _COMMAND = (
-    rf"(?P<line>{_LOOP}{_WAIT}(?:[A-Z_]{{1,40}}=\S{{0,80}}[ \t]+)?{_RUN_BY}[\"']?"
+    rf"(?P<line>{_LOOP}{_WAIT}(?:[A-Z_]{{1,40}}=\S{{0,80}}[ \t]+)?{_RUN_BY}{_IN_JOB}[\"']?"
     rf"(?:[\w.~-]*/[\w./~-]*)?(?P<tool>{_TOOLS})"
     r"(?P<rest>(?:[ \t][^\n`]{0,300})?))"
 )

@@ -16,6 +16,7 @@ from probes.host.commands import (
     GPU_LINES,
     KUBE_NODE,
     LOOP,
+    LOOP_READ,
     MLXCONFIG,
     MLXLINK,
     NCCL_SETTINGS,
@@ -248,6 +249,7 @@ _READ_IN_PART = (
     _SYSFS,
     *map(saved_name, (*FILTERED_SAVED, CMA_MODE, MLXCONFIG)),
 )  # few of the lines
+_OF_ANY_FORM = frozenset(map(saved_name, (DEVICE_LABELS,)))  # of which no reader has what the lines mean
 
 
 def _compare_parts(
@@ -267,6 +269,12 @@ def _compare_parts(
 
         if _states_fault(list_loop_faults, table):
             return {saved_name(LOOP): OutputPiece(table, None, place=f"{file}, line 1")}
+    is_free = found.keys() <= _OF_ANY_FORM
+    if (found or is_free) and (table := tabulate_loop(text, with_states=is_free, of_any_form=is_free)):
+        from probes.tool_reports.tables.loops import list_weak_faults
+
+        if _states_fault(list_weak_faults, table):
+            return {saved_name(LOOP_READ): OutputPiece(table, None, place=f"{file}, line 1")}
     return {}
 
 

@@ -79,13 +79,14 @@ def list_link_errors(text: str) -> list[ToolReport]:
     >>> [(report.code, report.subject, report.detail) for report in list_link_errors(rows)]
     [('nvlink-counted', 'NVIDIA 2', (('what', '771 on link 1'),))]
     """
-    counts = {
-        (gpu.index, link.link): sum(count for name, count in (link.errors or {}).items() if name in _ERRORS_OF_LINKS)
-        for gpu in parse_errors(text).gpus
-        for link in gpu.nvlinks
-        if link.errors
+    errors = {
+        (gpu.index, link.link): link.errors for gpu in parse_errors(text).gpus for link in gpu.nvlinks if link.errors
     }
-    many = {place: count for place, count in counts.items() if count >= _MANY_ERRORS}
+    counts = {
+        place: sum(count for name, count in own.items() if name in _ERRORS_OF_LINKS) for place, own in errors.items()
+    }
+    many = {place: own["recoveries_failed"] for place, own in errors.items() if own.get("recoveries_failed")}
+    many |= {place: count for place, count in counts.items() if count >= _MANY_ERRORS}
     without = sum(not count for count in counts.values())
     code = "nvlink-counted" if without >= len(many) else "nvlink-counted-everywhere"
     reports = []

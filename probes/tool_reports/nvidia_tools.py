@@ -28,6 +28,7 @@ _OF_DCGM = {"entity": "gpu", "tmptr": "gtemp", "gputl": "sm", "smclk": "pclk", "
 _LONG_HELD = 1_000_000
 _NODE = lazy_pattern(
     r"Node #\d{1,4} {1,8}[*-] {1,4}(?P<address>[\w.:-]{2,80})(?: {1,40}\*)? {1,40}- {1,4}(?P<state>[A-Z][A-Z_]{2,40})\b"
+    r"(?: {1,40}- {1,4}Version: {0,4}(?P<version>\S{1,40}))?"
     r"(?:.{0,120}?Hostname: {0,4}(?P<name>[\w.-]{1,80}))?.{0,80}"
 )
 _DOMAIN = lazy_pattern(r"Domain State: {0,4}(?P<state>[A-Z][A-Z_]{1,40}) *")
@@ -355,6 +356,19 @@ def list_unready_nodes(text: str) -> list[ToolReport]:
         for node in nodes
         if node["state"] != _READY
     ]
+    versions = [node["version"] for node in nodes]
+    usual = max(versions, key=versions.count, default="")
+    if ending and not reports and 2 * versions.count(usual) > len(versions):
+        reports = [
+            state_fault(
+                "imex-node",
+                node["name"] or node["address"],
+                f"version {node['version']}, the others {usual}{ending}",
+                node[0],
+            )
+            for node in nodes
+            if node["version"] != usual
+        ]
     if ending and not reports:
         reports = [state_fault("imex-node", None, f"domain {domain}", f"Domain State: {domain}")]
     return reports[:_MOST_REPORTS]

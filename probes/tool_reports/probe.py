@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -83,6 +83,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((commands.COUNTS,), _reader("counted", "list_counts")),
     ((commands.SHEET,), _reader("tables.sheets", "list_sheet_faults")),
     ((commands.LOOP,), _reader("tables.loops", "list_loop_faults")),
+    ((commands.LOOP_READ,), _reader("tables.loops", "list_weak_faults")),
     ((commands.LDD,), _reader("libraries", "list_missing_libraries")),
     ((commands.PCI_LINES,), _reader("unnamed", "list_pci_lines")),
     ((commands.GPU_LINES,), _reader("unnamed", "list_gpu_lines")),
@@ -106,6 +107,8 @@ _TABLES = (  # with two lines for each GPU
     *commands.HL_SMI_SAVED,
     commands.NPU_INFO,
 )
+_NO_ROWS = ("lspci", *(argv[0] for argv in commands.KERNEL_LOG_SAVED))  # whose facts are compared; no rows
+_MOST_COMPARED, _MOST_ODD = 1 << 16, 4  # characters; rows
 _ALLOWANCES = _reader("network.sending", "list_allowances")
 
 
@@ -137,6 +140,9 @@ def read(host: Host) -> Reading:
         sources += [name] if name not in sources else []
         reports.append((name, report))
     unequal = list_unequal(host)
+    if not reports and host.kind in ("dump", "text"):
+        reports += _list_odd_rows(host, {label.source for label in unequal})
+        sources += [name for name, _ in reports if name not in sources]
     sources += [label.source for label in unequal if label.source not in sources]
     if not sources:
         raise Failed("; ".join(gaps)) if gaps else Absent("no saved output of a tool that states faults")
@@ -174,6 +180,21 @@ def _list_outputs(host: Host) -> Iterator[_Output]:
         ((commands.SHEET, commands.STATED), list_unexplained_beside),  # of which a part is read for what it states
     )
     yield from (_Output(argv, list_faults, False) for argvs, list_faults in rows for argv in argvs)
+
+
+def _list_odd_rows(host: Host, compared: Collection[str]) -> Iterator[tuple[str, ToolReport]]:
+    """Of outputs that state no fault the rows in which a number or version is not as in all others."""
+    for argv in dict.fromkeys((*commands.COMMANDS, *commands.SAVED)):
+        name = " ".join(argv)
+        if name in compared or argv[0] in _NO_ROWS or not host.has_output(*argv):
+            continue
+        with suppress(ReadError):
+            text = host.run(*argv).stdout
+            if len(text) <= _MOST_COMPARED:
+                from probes.tool_reports.tables.cells import list_odd_numbers  # lazy: most outputs state their faults
+
+                rows = list(list_odd_numbers(text))
+                yield from ((name, row) for row in rows if len(rows) <= _MOST_ODD)
 
 
 def _read(list_faults: Callable[[str], list[ToolReport]], text: str) -> list[ToolReport]:

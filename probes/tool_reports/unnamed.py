@@ -28,7 +28,8 @@ _SMI_LABELS = (  # of `nvidia-smi -q`, which no other tool has
     r"(?:Channel|TPC) Repair Pending"
 )
 _NVLINK_LINE = r"Link \d{1,3}: (?:[\d.]{1,9} GB/s|<inactive>|[A-Z][\w ]{2,40}: \d{1,16})[ \t\r]*$"
-OF_GPU = rf"(?:(?:{_SMI_LABELS})[ \t]*(?:: |$)|Summary[ \t]+: (?:Unh|H)ealthy|{_NVLINK_LINE})"  # a line
+_FABRIC_LINE = r"State[ \t]+: (?:Completed|In Progress|Not Started)\b"
+OF_GPU = rf"(?:(?:{_SMI_LABELS})[ \t]*(?:: |$)|{_FABRIC_LINE}|Summary[ \t]+: (?:Unh|H)ealthy|{_NVLINK_LINE})"  # a line
 OF_FUNCTION = r"(?:Lnk(?:Cap|Sta|Ctl)2?|Dev(?:Cap|Sta|Ctl)2?|[UC]E(?:Sta|Msk)|UESvrt|ACS(?:Cap|Ctl)):[ \t]+\S"  # a line
 _GPU_LINE, _FUNCTION_LINE = (lazy_pattern(rf"^[> \t]*{line}", re.MULTILINE) for line in (OF_GPU, OF_FUNCTION))
 _ACS = lazy_pattern(r"^[ \t]*ACSCtl:[^\n]{0,120}\bReqRedir([+-])", re.MULTILINE)
@@ -75,7 +76,11 @@ _SMI = lazy_rows(
             r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: Completed[ \t]*\n"
             r"[ \t]*Status[ \t]*: (?P<what>(?!Success|N/A)[A-Z][\w ]{2,40})",
         ),
-        ("unnamed-fabric", r"^[ \t]*Fabric[ \t]*\n[ \t]*State[ \t]*: In Progress\b"),
+        (
+            "unnamed-fabric",
+            r"^[> \t]*(?:GPU (?P<bdf>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.0)[ \t]*\n(?:[ \t]*Fabric[ \t]*\n)?"
+            r"|Fabric[ \t]*\n)[ \t]*State[ \t]*: In Progress\b",
+        ),
         (
             "unnamed-fabric-unhealthy",
             r"^[ \t]*(?P<what>Summary[ \t]*: Unhealthy|Bandwidth[ \t]*: Degraded|"
@@ -85,7 +90,8 @@ _SMI = lazy_rows(
         ("unnamed-nvlink", r"^[ \t]*Link (?P<what>\d{1,3}): <inactive>"),
         (
             "unnamed-nvlink-errors",
-            r"^[ \t]*(?P<what>Link \d{1,3}: (?:Replay|Recovery|CRC(?: FLIT| Data)?|ECC) Errors?: [1-9]\d{0,15})\b",
+            r"^[ \t]*(?P<what>Link \d{1,3}: (?:(?:Replay|Recovery|CRC(?: FLIT| Data)?|ECC) Errors?"
+            r"|Link recovery failed events): [1-9]\d{0,15})\b",
         ),
     ),
     re.MULTILINE,

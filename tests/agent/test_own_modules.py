@@ -86,13 +86,15 @@ def test_a_source_that_changed_is_compiled(home: Path) -> None:
     assert load(home).VALUE == 42
 
 
-def test_byte_code_that_was_compiled_elsewhere_names_this_source(home: Path) -> None:
+def test_byte_code_that_was_compiled_elsewhere_names_this_source(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image or a package is compiled in another folder than it runs in: read once, and not by the library."""
     moved = home / "moved"
     moved.mkdir()
     (home / "machine").rename(moved / "machine")
     source = moved / "machine" / "part.py"
     source.write_text("def show() -> None: ...\n")
     py_compile.compile(str(source), dfile="/elsewhere/part.py", doraise=True)
+    monkeypatch.setattr("importlib.machinery.SourceFileLoader.get_data", lambda *_: pytest.fail("read by the library"))
 
     assert load(moved).show.__code__.co_filename == str(source)
 

@@ -79,7 +79,13 @@ def _splice(random: Random, data: bytearray, seeds: Sequence[bytes]) -> None:
     data[random.randrange(len(data) + 1) :] = other[random.randrange(len(other) + 1) :]
 
 
-_DAMAGES = (_flip, _cut, _drop, _double, _insert, _insert, _number, _pump, _splice)
+def _scatter(random: Random, data: bytearray, _: Sequence[bytes]) -> None:
+    """Any characters in the place of all of it, half of them of other scripts."""
+    codes = (random.randrange(random.choice((128, 0x3000))) for _each in range(random.randrange(200)))
+    data[:] = "".join(map(chr, codes)).encode()
+
+
+_DAMAGES = (_flip, _cut, _drop, _double, _insert, _insert, _number, _pump, _scatter, _splice)
 
 
 def replace_value(random: Random, document: Any, values: Sequence[Any]) -> None:

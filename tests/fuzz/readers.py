@@ -21,12 +21,15 @@ from agent.config import ConfigurationError
 from agent.reports import ReportError
 from agent.rules.catalogue import every_rule
 from probes.compression import DamagedData
+from probes.fabric.topology import MOST_PROBLEMS
+from probes.gaudi.wiring import PORTS
 from probes.host.commands import DCB_OBJECTS
 from probes.host.interface import BadSource, Failed
 from probes.kernel.log_lines import lines
 from probes.pci.lspci_fields import LspciBlock
 from probes.sources.file_commands import FileCommand
 from probes.switches.normalized import Room
+from probes.system.cpu import MOST_CPUS
 from probes.text import ParseError
 from tests.fuzz import ethernet, mutations, seeds
 from tests.probes.amd import test_kfd, test_smi
@@ -70,8 +73,8 @@ class Reader(NamedTuple):
         def whole(data: bytes) -> None:
             result = read(data)
             if isinstance(result, Iterator):
-                for _ in result:
-                    pass
+                result = list(result)
+            assert self.function not in HOLDS or HOLDS[self.function](result, data), result
 
         return whole
 
@@ -451,12 +454,17 @@ READERS: tuple[Reader, ...] = (
     parser(
         "probes.tool_reports.tables.loops:list_loop_faults", "n0\tmtu 9000\nn1\tmtu 1500\nn2\tmtu 9000\nn3\tmtu 9000\n"
     ),
+    parser(
+        "probes.tool_reports.tables.loops:list_weak_faults", "n0\tmtu 9000\nn1\tmtu 1500\nn2\tmtu 9000\nn3\tmtu 9000\n"
+    ),
     lenient("probes.sources.host_table:tabulate_hosts", "$ pdsh -a cat /sys/class/net/e1/mtu\nn1: 9000\nn2: 1500\n"),
     lenient("probes.sources.host_lines:find_hosts", "n1: 400\nn2: 100\n", "n1 | CHANGED | rc=0 >>\nup\n"),
     Reader("probes.tool_reports.lines:short_lines", seeds.texts(LINES), (ParseError,), _then(9)),
     lenient("probes.tool_reports.sentences.values:list_values", "GPU 5\n  Health: BAD\n  errors: 3\n  lanes: 8/16\n"),
     lenient("probes.tool_reports.sentences.values:is_of_field", "GPU 5\n"),
     lenient("probes.tool_reports.tables.cells:list_all_values", "port state: FAILED\nrail1 200G\nrail2 400G\n"),
+    lenient("probes.tool_reports.tables.cells:list_odd_numbers", "hca_id: a\nfw: 1.2.3\nhca_id: b\nfw: 1.2.3\n"),
+    lenient("probes.tool_reports.sentences.unexplained:states_failure", "port 3 is down"),
     lenient("probes.tool_reports.tables.cells:list_table_values", "gpu a max\n0 1 2\n1 2 2\n2 2 2\n"),
     lenient("probes.tool_reports.tables.entries:read_number", "11 240,5 W"),
     lenient(
@@ -607,6 +615,7 @@ READERS: tuple[Reader, ...] = (
         lambda read: lambda data: [read([("x", data.decode("utf-8", "replace"), mixed)]) for mixed in (True, False)],
     ),
     lenient("probes.services.logs:list_lines", test_service_logs.JOURNAL),
+    lenient("probes.services.probe:is_oneshot", "[Service]\nType=oneshot\nRemainAfterExit=yes\n"),
     lenient("probes.services.probe:parse_populated", "populated 1\nfrozen 0\n"),
     lenient("probes.services.probe:parse_version", "Fabric Manager version is : 570.124.06\n"),
     lenient("probes.services.probe:parse_nodes", "# nodes\n10.0.0.1\n10.0.0.2\n"),
@@ -904,6 +913,44 @@ READERS: tuple[Reader, ...] = (
     ),
 )
 
+# What holds of every answer, whatever the bytes: numbers that there can be, names of the text, known ends of links
+HOLDS: dict[str, Callable[[Any, bytes], bool]] = {
+    "probes.amd.kfd:parse_properties": lambda properties, _: bool(properties),
+    "probes.amd.probe:parse_errors": lambda errors, _: set(errors) <= {"uncorrectable", "correctable", "deferred"},
+    "probes.fabric.files:read_fabric": lambda fabric, _: (
+        all(end.guid in fabric.nodes for link in fabric.links for end in (link.a, link.b) if end)
+        and len(fabric.problems) <= MOST_PROBLEMS + 1
+    ),
+    "probes.gaudi.probe:parse_mask": lambda mask, _: mask is None or mask <= frozenset(range(PORTS)),
+    "probes.kernel.modules:parse_params": lambda params, _: all(params),
+    "probes.kernel.system:parse_gathered": lambda gathered, _: all(gathered.values()),
+    "probes.kernel.system:parse_os_release": lambda name, _: name is None or name != "",
+    "probes.kernel.system:parse_uptime_seconds": lambda seconds, _: 0 <= seconds < 1e12,
+    "probes.netdev.rtnetlink:parse_links": lambda links, _: len(links) <= 2 and all(link.name for link in links),
+    "probes.netdev.sysfs:mac": lambda mac, data: mac in (None, data.decode("utf-8", "replace")),
+    "probes.netdev.sysfs:parse_vlans": lambda vlans, _: all(0 <= number <= 9999 for number, _ in vlans.values()),
+    "probes.netdev.sysfs:place_of": lambda place, data: place.pci is None or place.pci.encode() in data,
+    "probes.netdev.sysfs:whole": lambda number, _: (number or 0) >= 0,
+    "probes.pci.config_space:decode": lambda space, data: (
+        space.size == len(data)
+        and (space.pcie is None or space.pcie.max_payload_bytes in (None, *(128 << code for code in range(8))))
+    ),
+    "probes.pci.tree:place_in_path": lambda place, _: len(place) == 2,
+    "probes.rdma.normalize:parse_rate": lambda rate, _: rate.gbit_s >= 0,
+    "probes.sources.pasted:split_pasted": lambda pieces, _: (
+        [piece.line for piece in pieces] == sorted(piece.line for piece in pieces)
+    ),
+    "probes.system.cpu:parse_cpuinfo": lambda cpu, _: cpu.sockets is None or cpu.sockets > 0,
+    "probes.system.cpu:parse_cpulist": lambda cpus, _: (
+        list(cpus) == sorted(set(cpus)) and all(0 <= cpu < MOST_CPUS for cpu in cpus)
+    ),
+    "probes.system.dmi:parse_modalias": lambda dmi, data: (
+        dmi.vendor is None or dmi.vendor in data.decode("utf-8", "replace")
+    ),
+    "probes.system.numa:parse_distances": lambda row, _: min(row, default=0) >= 0,
+    "probes.system.numa:parse_memory_mib": lambda mib, _: mib >= 0,
+}
+
 # What takes a text or bytes and reads nothing of a host: names, paths and questions that are ours.
 NOT_READERS = {
     "probes.compression.find_compression": "a question about the begin of bytes",
@@ -1014,7 +1061,6 @@ NOT_READERS = {
     "probes.rdma.lost_heading.restore_heading": "a text that find_lost_heading took",
     "probes.rdma.normalize.is_software": "a name that was parsed",
     "probes.topology_files.xml_tree.is_gpu": "a class code that was parsed",
-    "probes.services.probe.is_oneshot": "a unit's name of ours",
     "agent.reports.replace_file": "writes",
     "probes.own_files.create_private": "writes",
     "probes.own_files.create_temporary": "writes",

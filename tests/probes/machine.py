@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from probes.host.interface import Absent, Completed, ReadError
+from probes.catalogue import probe
+from probes.host.interface import Absent, Completed, Host, ReadError
+from probes.probe import Outcome, outcome_of
 from probes.sources.archive import load
 from probes.sources.memory import MemoryFiles, SymlinkNode
 
@@ -92,6 +94,16 @@ class Machine:
         self.asked.append(path)
         if path in self.refused:
             raise self.refused[path]
+
+
+def ask(name: str, host: Host) -> Outcome:
+    """What a probe answers about a host."""
+    return outcome_of(probe(name), host)
+
+
+def read_facts(name: str, host: Host) -> Any:
+    """Its facts."""
+    return ask(name, host).facts
 
 
 def recorded(corpus: Path, name: str) -> Machine:

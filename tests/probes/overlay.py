@@ -30,9 +30,10 @@ class OverlayHost:
         files: Mapping[str, Change] | None = None,
         commands: Mapping[tuple[str, ...], Answer] | None = None,
         nvml: Mapping[tuple[Any, ...], Any] | None = None,
+        kind: str = "",
     ) -> None:
         self._base = base
-        self.kind = base.kind
+        self.kind = kind or base.kind
         self.path = base.path
         self.live = base.live
         self.observed_at = base.observed_at

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cluster import All, Dataset, Fabric, Switches, load_cluster, read_bounded
 from agent.cli.fleet.options import EngineUrl, Form, choose_format
-from agent.cli.output import deliver_json, deliver_text, show
+from agent.cli.output import write_answer
 
 if TYPE_CHECKING:
-    from agent.fleet.cluster.cabling_plan import Cable, Cables, Planned
+    from agent.fleet.cluster.cabling_plan import Cables, Planned
+    from agent.outputs.text.lines import Line
 
 
 _PLAN_BYTES = 1 << 27
@@ -44,6 +46,7 @@ def cables(
     from agent.fleet.cluster.cabling_pattern import judge_by_pattern
     from agent.fleet.cluster.cabling_plan import BadPlan, judge_by_plan
     from agent.fleet.cluster.fabric_view import build_views
+    from agent.fleet.cluster.text import render_cables_page
 
     format_name = choose_format(form, output)
     planned = read_plan_file(plan) if plan is not None else None
@@ -52,14 +55,11 @@ def cables(
     with ErrorTranslation(BadPlan, about=plan):
         cables_found = judge_by_pattern(cluster, seen) if planned is None else judge_by_plan(cluster, seen, planned)
     cables_found = msgspec.structs.replace(cables_found, notes=list(cluster.notes))
-    if format_name == "text":
-        from agent.fleet.cluster.text import render_cables_page
 
-        show(lambda width: render_cables_page(cables_found, cluster.sources, width, everything), output, no_color)
-    elif format_name == "json":
-        deliver_json(cables_found, output)
-    else:
-        deliver_text(_format_csv(cables_found), output)
+    def page(answer: Cables, width: int) -> list[Line]:
+        return render_cables_page(answer, cluster.sources, width, everything)
+
+    write_answer(cables_found, format_name, page, output, no_color, csv=lambda: _format_csv(cables_found))
 
 
 def read_plan_file(path: str) -> list[Planned]:
@@ -79,8 +79,5 @@ def read_plan_file(path: str) -> list[Planned]:
 def _format_csv(cables_found: Cables) -> str:
     from agent.fleet.text.tables import format_sheet
 
-    return format_sheet(("end", "state", "should", "found", "there", "why"), map(_columns, cables_found.wrong))
-
-
-def _columns(cable: Cable) -> tuple[str, ...]:
-    return cable.end, cable.state, cable.should or "", cable.found or "", cable.there or "", cable.why
+    names = ("end", "state", "should", "found", "there", "why")
+    return format_sheet(names, (map(partial(getattr, cable), names) for cable in cables_found.wrong))

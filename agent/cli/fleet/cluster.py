@@ -11,6 +11,7 @@ import typer
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.options import open_engine, require_libraries
+from agent.cli.stdin import notice_pipe
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.build import FabricFile
@@ -103,7 +104,8 @@ def _read_fabric_file(name: str) -> FabricFile:
     from probes.fabric.files import read_fabric
 
     label = "stdin" if name == "-" else name
-    text = _unpack(read_bounded(name), label).decode("utf-8", "replace")
+    with notice_pipe(name):
+        text = _unpack(read_bounded(name), label).decode("utf-8", "replace")
     fabric = read_fabric(text, label)
     if not fabric.nodes and not fabric.links:
         raise CliError(fabric.problems[0] if fabric.problems else f"{label}: contains no switch and no adapter")

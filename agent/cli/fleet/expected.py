@@ -8,19 +8,9 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import ErrorTranslation
+from agent.cli.fleet import options as shared
 from agent.cli.fleet.cluster import read_bounded
 from agent.cli.fleet.news import Severity
-from agent.cli.fleet.options import (
-    AMBIGUOUS_HINT,
-    Dataset,
-    EngineUrl,
-    SilencesOption,
-    StaleAfter,
-    WhereOption,
-    query_tables,
-    read_silences,
-)
-from agent.cli.fleet.questions import parse_duration, print_answer, utc_now
 from agent.cli.output import deliver_text
 
 if TYPE_CHECKING:
@@ -38,11 +28,11 @@ def expected(
             "REST API; - for stdin.",
         ),
     ],
-    dataset: Dataset = None,
-    engine: EngineUrl = None,
-    where: WhereOption = None,
-    silences: SilencesOption = None,
-    stale_after: StaleAfter = "24h",
+    dataset: shared.Dataset = None,
+    engine: shared.EngineUrl = None,
+    where: shared.WhereOption = None,
+    silences: shared.SilencesOption = None,
+    stale_after: shared.StaleAfter = "24h",
     drain_at: Annotated[
         Severity, typer.Option("--drain-at", help="Lowest severity of a finding for which a node is drained.")
     ] = "critical",
@@ -59,20 +49,20 @@ def expected(
     which to drain. Nodes that the list marks as out of service are listed separately.
     """
     nodes = [node for source in sources for node in _read(source)]
-    seconds = parse_duration(stale_after)
-    with query_tables(dataset, engine, where, read_silences(silences)) as tables:
+    seconds = shared.parse_duration(stale_after)
+    with shared.query_tables(dataset, engine, where, shared.read_silences(silences)) as tables:
         from agent.fleet.expected import compare, kubernetes_drain, slurm_drain
         from agent.fleet.hostlist import AmbiguousName
         from agent.fleet.questions.options import Options
         from agent.fleet.text.expected import page
 
-        with ErrorTranslation(AmbiguousName, hint=AMBIGUOUS_HINT):
-            answer = compare(tables, nodes, Options(stale_after_seconds=seconds, now=utc_now()), drain_at)
+        with ErrorTranslation(AmbiguousName, hint=shared.AMBIGUOUS_HINT):
+            answer = compare(tables, nodes, Options(stale_after_seconds=seconds, now=shared.utc_now()), drain_at)
         if form in ("slurm-drain", "kubernetes-drain"):
             write = slurm_drain if form == "slurm-drain" else kubernetes_drain
             deliver_text(write(answer), output)
             return
-        print_answer(answer, "rows", page, form, output, no_color)
+        shared.print_answer(answer, "rows", page, form, output, no_color)
 
 
 def _read(source: str) -> list[ExpectedNode]:

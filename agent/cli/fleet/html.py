@@ -6,19 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from agent.cli import options as opt
 from agent.cli.errors import ErrorTranslation
+from agent.cli.fleet import options as shared
 from agent.cli.fleet.cluster import Fabric, Switches, load_cluster_with_reports
-from agent.cli.fleet.options import (
-    Dataset,
-    EngineUrl,
-    SilencesOption,
-    StaleAfter,
-    WhereOption,
-    open_engine,
-    parse_where,
-    read_silences,
-    require_libraries,
-    select_nodes,
-)
 from agent.cli.fleet.switches import read_hops
 from agent.cli.output import deliver_text
 
@@ -39,17 +28,17 @@ Since = Annotated[
 
 
 def html(
-    dataset: Dataset = None,
-    engine: EngineUrl = None,
+    dataset: shared.Dataset = None,
+    engine: shared.EngineUrl = None,
     fabric: Fabric = None,
     switches: Switches = None,
-    where: WhereOption = None,
+    where: shared.WhereOption = None,
     nodes_dir: NodesDir = None,
     rack: Rack = None,
     title: Title = "Fleet",
-    stale_after: StaleAfter = "24h",
+    stale_after: shared.StaleAfter = "24h",
     since: Since = None,
-    silences: SilencesOption = None,
+    silences: shared.SilencesOption = None,
     output: opt.Output = None,
 ) -> None:
     """Write the fleet as one HTML page.
@@ -57,14 +46,13 @@ def html(
     A map of all nodes, findings, outliers and changes. RoCE hop by hop: of --switches, else what
     `fleet lossless --store` stored. The page loads nothing.
     """
-    from agent.cli.fleet.questions import parse_duration, parse_time, utc_now
-
-    seconds, moment = parse_duration(stale_after), parse_time(since) if since is not None else None
-    require_libraries()
+    seconds, moment = shared.parse_duration(stale_after), shared.parse_time(since) if since is not None else None
+    shared.require_libraries()
     from agent.fleet.page.from_dataset import PageOptions
 
-    page_options = PageOptions(seconds, moment, rack, _find_node_pages(nodes_dir, output), bool(where), utc_now())
-    page = _render_page((dataset, engine), (fabric, switches), where, page_options, title, read_silences(silences))
+    pages, now, silenced = _find_node_pages(nodes_dir, output), shared.utc_now(), shared.read_silences(silences)
+    page_options = PageOptions(seconds, moment, rack, pages, bool(where), now)
+    page = _render_page((dataset, engine), (fabric, switches), where, page_options, title, silenced)
     deliver_text(page, output, public=True)
 
 
@@ -88,9 +76,9 @@ def _render_page(
     from agent.fleet.page.page import page
     from agent.fleet.racks import BadPattern
 
-    chosen, (fabric, switches) = parse_where(where), files
-    with ErrorTranslation(EngineRefused, BadDataset, BadPattern), open_engine(*source) as whole:
-        tables = silence(select_nodes(whole, chosen, where), silenced)
+    chosen, (fabric, switches) = shared.parse_where(where), files
+    with ErrorTranslation(EngineRefused, BadDataset, BadPattern), shared.open_engine(*source) as whole:
+        tables = silence(shared.select_nodes(whole, chosen, where), silenced)
         quarantined = open_dataset(source[0]).manifest.quarantined if source[0] else None
         now = datetime.now(timezone.utc)
 

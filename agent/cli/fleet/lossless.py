@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -16,7 +17,7 @@ from agent.cli.fleet.cluster import All, Dataset
 from agent.cli.fleet.ingest import translate_write_errors
 from agent.cli.fleet.options import EngineUrl, choose_format, open_engine, require_libraries
 from agent.cli.fleet.switches import read_collected, read_host_ports, read_switches
-from agent.cli.output import deliver_json, deliver_text, show
+from agent.cli.output import deliver_text, write_answer
 from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
@@ -118,18 +119,13 @@ def lossless(
 
 
 def _deliver(answer: LosslessAnswer, format_name: str, everything: bool, output: str | None, no_color: bool) -> None:
-    if format_name == "json":
-        deliver_json(answer, output)
-    elif format_name == "csv":
-        deliver_text(_format_csv(answer), output)
-    elif format_name == "svg":
-        from agent.fleet.lossless.picture import draw_hops
+    from agent.fleet.lossless.picture import draw_hops
+    from agent.fleet.lossless.text import page
 
-        deliver_text(draw_hops(answer), output)
-    else:
-        from agent.fleet.lossless.text import page
-
-        show(lambda width: page(answer, width, everything), output, no_color)
+    write_answer(
+        answer, format_name, partial(page, every=everything), output, no_color,
+        csv=lambda: _format_csv(answer), svg=lambda: draw_hops(answer),
+    )  # fmt: skip
 
 
 def _print_recipe(system: str, output: str | None) -> None:

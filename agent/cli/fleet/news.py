@@ -11,19 +11,8 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation, print_warning
-from agent.cli.fleet.options import (
-    Dataset,
-    EngineUrl,
-    Form,
-    SilencesOption,
-    StaleAfter,
-    WhereOption,
-    choose_format,
-    query_tables,
-    read_silences,
-)
-from agent.cli.fleet.questions import parse_duration, parse_time, print_answer, utc_now
-from agent.cli.output import deliver, deliver_json, show
+from agent.cli.fleet import options as shared
+from agent.cli.output import deliver, write_answer
 
 if TYPE_CHECKING:
     from agent.fleet.engines.engine import Tables
@@ -44,12 +33,12 @@ def news(
     since: Annotated[str | None, opt.option("TIME|DURATION", "2026-01-15T08:00:00Z, or 24h, 7d before now.")] = None,
     since_last: Annotated[bool, typer.Option("--since-last", help="Since the last run with the same --state.")] = False,
     state: Annotated[str | None, opt.option("FILE", "State of --since-last, kept from run to run.")] = None,
-    dataset: Dataset = None,
-    engine: EngineUrl = None,
-    where: WhereOption = None,
+    dataset: shared.Dataset = None,
+    engine: shared.EngineUrl = None,
+    where: shared.WhereOption = None,
     severity: LeastSeverity = "warning",
-    silences: SilencesOption = None,
-    stale_after: StaleAfter = "24h",
+    silences: shared.SilencesOption = None,
+    stale_after: shared.StaleAfter = "24h",
     form: Annotated[NewsFormat, typer.Option("--format", help="slack, webhook: the body of a request.")] = "text",
     post: Annotated[
         str | None,
@@ -68,13 +57,13 @@ def news(
         raise CliError("--since-last needs --state FILE" if since_last else "--state is for --since-last only")
     if post is not None and form not in ("slack", "webhook"):
         raise CliError("--post needs --format slack or webhook")
-    moment = parse_time(since) if since is not None else None
-    seconds, silenced = parse_duration(stale_after), read_silences(silences)
-    with query_tables(dataset, engine, where) as tables:
+    moment = shared.parse_time(since) if since is not None else None
+    seconds, silenced = shared.parse_duration(stale_after), shared.read_silences(silences)
+    with shared.query_tables(dataset, engine, where) as tables:
         from agent.fleet.episodes.finding_changes import news_since
         from agent.fleet.questions.options import Options
 
-        options = Options(stale_after_seconds=seconds, now=utc_now())
+        options = Options(stale_after_seconds=seconds, now=shared.utc_now())
         if moment is not None:
             answer, left = news_since(tables, moment, options, severity, silenced), None
         else:
@@ -142,14 +131,12 @@ def _body(answer: News, form: NewsFormat) -> bytes:
 
 
 def _print(answer: News, form: NewsFormat, output: str | None, no_color: bool) -> None:
-    if form == "text":
-        from agent.fleet.text.news import page
+    from agent.fleet.text.news import page
 
-        show(lambda width: page(answer, width), output, no_color)
-    elif form == "json":
-        deliver_json(answer, output)
-    else:
+    if form in ("slack", "webhook"):
         deliver(_body(answer, form) + b"\n", output)
+    else:
+        write_answer(answer, form, page, output, no_color)
 
 
 def _post(url: str, body: bytes) -> None:
@@ -181,12 +168,12 @@ def _post(url: str, body: bytes) -> None:
 def repeat(
     since: Annotated[str, opt.shown_option("TIME|DURATION", "2026-01-15, or 24h, 30d before now.")] = "30d",
     times: Annotated[int, opt.shown_option("COUNT", "Fewest episodes of a part.", min=2)] = 2,
-    dataset: Dataset = None,
-    engine: EngineUrl = None,
-    where: WhereOption = None,
+    dataset: shared.Dataset = None,
+    engine: shared.EngineUrl = None,
+    where: shared.WhereOption = None,
     severity: LeastSeverity = "warning",
-    silences: SilencesOption = None,
-    form: Form = None,
+    silences: shared.SilencesOption = None,
+    form: shared.Form = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:
@@ -194,10 +181,11 @@ def repeat(
 
     With serial numbers, for an RMA: --format csv.
     """
-    format_name, moment, silenced = choose_format(form, output), parse_time(since), read_silences(silences)
-    with query_tables(dataset, engine, where) as tables:
+    format_name, moment = shared.choose_format(form, output), shared.parse_time(since)
+    silenced = shared.read_silences(silences)
+    with shared.query_tables(dataset, engine, where) as tables:
         from agent.fleet.episodes.repeat import repeats
         from agent.fleet.text.news import repeat_page
 
-        answer = repeats(tables, moment, utc_now(), times, severity, silenced)
-        print_answer(answer, "offenders", repeat_page, format_name, output, no_color)
+        answer = repeats(tables, moment, shared.utc_now(), times, severity, silenced)
+        shared.print_answer(answer, "offenders", repeat_page, format_name, output, no_color)

@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from importlib.util import find_spec
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import INTERRUPTED, CliError, ErrorTranslation, print_error, print_warning
 from agent.cli.output import choose_format as output_format
+from agent.cli.output import write_answer
+from agent.cli.stdin import notice_pipe
 from agent.fleet.collection import without_collection
 
 if TYPE_CHECKING:
     from agent.fleet.engines.engine import Engine, Tables, Where
     from agent.fleet.episodes.silences import Silences
+    from agent.outputs.text.lines import Line
 
 AnswerFormat = Literal["text", "json", "csv"]
 
 _INTERRUPTED_MESSAGE = "Query interrupted"  # DuckDB's own error on Ctrl-C
 _GRACE_SECONDS = 0.7
+_DURATION = re.compile(r"([0-9]{1,6})(s|m|h|d|w)")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _ADDRESS_SPACE = 1 << 30  # measured: 0.8 GiB end in the loader or in a thread that cannot start
 
 Dataset = Annotated[str | None, opt.option("DIR|URL", "Dataset of `fleet ingest`.", envvar="FABRICSCOPE_DATASET")]
@@ -193,15 +200,13 @@ def _name_nodes(engine_: Engine, chosen: Where, where: list[str]) -> tuple[Where
 
 def read_silences(path: str | None) -> Silences:
     """The fleet's silence file; entries that have ended are counted on stderr. Raises CliError."""
-    from datetime import datetime, timezone
-
     from agent.fleet.episodes.silences import NONE, SilenceFile, Silences
     from agent.fleet.hostlist import BadHostlist
     from agent.toml_file import TomlError, read_toml
 
     if path is None:
         return NONE
-    with ErrorTranslation(TomlError), ErrorTranslation(BadHostlist, about=f"{path}: node"):
+    with ErrorTranslation(TomlError), ErrorTranslation(BadHostlist, about=f"{path}: node"), notice_pipe(path):
         found = Silences(read_toml(path, SilenceFile).silence, datetime.now(timezone.utc).date())
     if found.ended:
         print_warning(f"{path}: {found.ended} {'entry has' if found.ended == 1 else 'entries have'} ended")
@@ -225,3 +230,41 @@ def require_libraries(*modules: str) -> None:
         raise CliError(
             f"the address space is limited to {space >> 20} MiB: {need}", "ulimit -v unlimited sets no limit"
         )
+
+
+def utc_now() -> datetime:
+    """Now, UTC without a zone, as times of a dataset are."""
+    return datetime.now(timezone.utc).replace(tzinfo=None)
+
+
+def parse_duration(text: str) -> float:
+    """Parse a duration such as "90m" to seconds. Raises CliError."""
+    matched = _DURATION.fullmatch(text.strip())
+    if not matched:
+        raise CliError(f"{text!r:.60}: not a duration; expected a number with s, m, h, d or w, such as 24h")
+    return float(int(matched[1]) * _UNITS[matched[2]])
+
+
+def parse_time(text: str) -> datetime:
+    """Parse a time, or a duration before now, to naive UTC. Raises CliError."""
+    try:
+        if _DURATION.fullmatch(text.strip()):
+            moment = datetime.now(timezone.utc) - timedelta(seconds=parse_duration(text))
+        else:
+            moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00").replace("z", "+00:00"))
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        return moment.astimezone(timezone.utc).replace(tzinfo=None)
+    except ValueError as error:
+        raise CliError(f"{text!r:.60}: not a time; expected 2026-01-15, 2026-01-15T08:00:00Z or 24h") from error
+    except OverflowError as error:
+        raise CliError(f"{text!r:.60}: not a time of the years 1 to 9999") from error
+
+
+def print_answer(
+    answer: Any, rows: str, page: Callable[[Any, int], list[Line]], form: str, output: str | None, no_color: bool
+) -> None:
+    """Print an answer: its field `rows` is what CSV has."""
+    from agent.fleet.text.tables import sheet
+
+    write_answer(answer, form, page, output, no_color, csv=lambda: sheet(answer, rows))

@@ -12,6 +12,7 @@ from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation, print_warning
 from agent.cli.fleet.ingest import NodeKeyOption, ingest
 from agent.cli.fleet.options import unfold_nodes
+from agent.cli.output import ProgressLine
 
 if TYPE_CHECKING:
     from agent.receive.pull import PullOptions
@@ -86,33 +87,18 @@ def _pull_all(hosts: list[str], folder: str, options: PullOptions, quiet: bool) 
     """Fetch all; how many failed. Raises CliError."""
     from agent.receive.pull import pull
 
-    show_progress = sys.stderr.isatty() and not quiet
-    done = failed = 0
-    try:
-        for result in pull(hosts, folder, options):
-            if show_progress:
-                sys.stderr.write("\r\033[K")
+    failed = 0
+    with ErrorTranslation(OSError, about=options.ssh[0]), ProgressLine(not quiet) as line:
+        for done, result in enumerate(pull(hosts, folder, options), 1):
+            line.erase()
             if result.problem:
                 failed += 1
                 print_warning(f"{result.host}: {result.problem}")
             elif result.node.partition(".")[0] != result.host.partition(".")[0]:
                 print_warning(f"{result.host}: its report is of {result.node!r:.80}")
-            done += 1
-            if show_progress:
-                _draw(done, len(hosts), failed)
-    except OSError as error:
-        raise CliError(f"{options.ssh[0]}: {error.strerror}") from error
-    finally:
-        if show_progress:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+            bar = "#" * (BAR_CHARACTERS * done // len(hosts))
+            problems = f", {failed} failed" if failed else ""
+            line.show(f"[{bar:.<{BAR_CHARACTERS}}] {done} of {len(hosts)} hosts{problems}")
     if not quiet:
         print(f"{len(hosts) - failed} of {len(hosts)} host{'s'[: len(hosts) != 1]} fetched into {folder}")
     return failed
-
-
-def _draw(done: int, count: int, failed: int) -> None:
-    filled = BAR_CHARACTERS * done // count
-    problems = f", {failed} failed" if failed else ""
-    sys.stderr.write(f"[{'#' * filled}{'.' * (BAR_CHARACTERS - filled)}] {done} of {count} hosts{problems}")
-    sys.stderr.flush()

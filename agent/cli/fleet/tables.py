@@ -8,19 +8,7 @@ from typing import Annotated, Literal
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
-from agent.cli.fleet.options import (
-    Dataset,
-    EngineUrl,
-    Form,
-    SilencesOption,
-    WhereOption,
-    choose_format,
-    open_engine,
-    query_tables,
-    read_silences,
-    require_libraries,
-    translate_engine_errors,
-)
+from agent.cli.fleet import options as shared
 from agent.cli.output import deliver_text, open_output
 
 TableFormat = Literal["csv", "parquet", "json", "prometheus"]
@@ -28,18 +16,18 @@ TableFormat = Literal["csv", "parquet", "json", "prometheus"]
 
 def query(
     sql: Annotated[str, opt.argument("SQL", "One SELECT; - reads it from stdin.")],
-    dataset: Dataset = None,
-    engine: EngineUrl = None,
-    form: Form = None,
+    dataset: shared.Dataset = None,
+    engine: shared.EngineUrl = None,
+    form: shared.Form = None,
     output: opt.Output = None,
 ) -> None:
     """Run one SELECT over the tables.
 
     DuckDB's SQL, with every engine, read-only: host, gpu, ..., history_host, ...
     """
-    format_name = choose_format(form, output)
+    format_name = shared.choose_format(form, output)
     text = sys.stdin.read(1 << 20) if sql == "-" else sql
-    with open_engine(dataset, engine) as tables:
+    with shared.open_engine(dataset, engine) as tables:
         from agent.fleet.text.tables import write
 
         names, batches = tables.query(text)
@@ -54,17 +42,17 @@ def export(
     table: Annotated[
         str | None, opt.argument("[TABLE]", "host, gpu, .., or history_host, ..; none for prometheus.")
     ] = None,
-    dataset: Dataset = None,
-    engine: EngineUrl = None,
-    where: WhereOption = None,
-    silences: SilencesOption = None,
+    dataset: shared.Dataset = None,
+    engine: shared.EngineUrl = None,
+    where: shared.WhereOption = None,
+    silences: shared.SilencesOption = None,
     output: opt.Output = None,
 ) -> None:
     """Export a table, or metrics for Prometheus.
 
     CSV, JSON (one object per line) or one Parquet file. Silences count for prometheus; a table has what nodes reported.
     """
-    require_libraries("duckdb")
+    shared.require_libraries("duckdb")
     from agent.fleet.engines import schema
 
     if form == "prometheus":
@@ -83,7 +71,7 @@ def export(
         )
     if form == "parquet" and output is None and sys.stdout.isatty():
         raise CliError("Parquet is binary: use --output FILE")
-    with query_tables(dataset, engine, where) as tables:
+    with shared.query_tables(dataset, engine, where) as tables:
         from agent.fleet.text.tables import write_parquet, write_table
 
         with open_output(output) as out:
@@ -96,15 +84,14 @@ def export(
 def _export_metrics(
     dataset: str | None, engine: str | None, where: list[str] | None, silences: str | None, output: str | None
 ) -> None:
-    from agent.cli.fleet.questions import utc_now
     from agent.fleet.dataset import open_dataset
     from agent.fleet.metrics import metrics
     from agent.fleet.questions.options import Options
 
-    silenced = read_silences(silences)
-    with query_tables(dataset, engine, where, silenced) as tables:
+    silenced = shared.read_silences(silences)
+    with shared.query_tables(dataset, engine, where, silenced) as tables:
         quarantined = open_dataset(dataset).manifest.quarantined if dataset else None
-        text = metrics(tables, Options(now=utc_now()), quarantined, silenced)
+        text = metrics(tables, Options(now=shared.utc_now()), quarantined, silenced)
     deliver_text(text, output, public=True)
 
 
@@ -115,7 +102,7 @@ def load(
             "URL", "postgres://USER@HOST/DATABASE, clickhouse://USER@HOST/DATABASE or chdb://FOLDER.", "--engine"
         ),
     ],
-    dataset: Dataset = None,
+    dataset: shared.Dataset = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """Copy the tables into PostgreSQL or ClickHouse.
@@ -123,8 +110,8 @@ def load(
     For `--engine URL` afterwards. All tables take the place of earlier ones at one moment; ClickHouse gets only what is
     new.
     """
-    require_libraries("duckdb", "pyarrow", "sqlglot")
-    with translate_engine_errors():
+    shared.require_libraries("duckdb", "pyarrow", "sqlglot")
+    with shared.translate_engine_errors():
         from agent.fleet.engines import load as load_tables
 
         rows = load_tables(dataset, engine)

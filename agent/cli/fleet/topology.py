@@ -11,7 +11,7 @@ from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cluster import All, Dataset, Fabric, Switches, load_cluster
 from agent.cli.fleet.options import EngineUrl, unfold_nodes
-from agent.cli.output import deliver, show
+from agent.cli.output import deliver_text, write_answer
 
 if TYPE_CHECKING:
     from agent.fleet.cluster.fabric_view import View
@@ -57,39 +57,31 @@ def topology(
     only = None if nodes is None else frozenset(unfold_nodes(nodes, "--nodes"))
     cluster = load_cluster(fabric, dataset, engine, switches)
     seen = build_views(cluster)
-    if format_ == "text":
-        from agent.fleet.cluster.answer import build_topology_answer as answer
+    if format_ in ("text", "json"):
+        from agent.fleet.cluster.answer import build_topology_answer
         from agent.fleet.cluster.text import page
 
-        result = answer(cluster, seen)
-        show(lambda width: page(result, width, everything), output, no_color)
+        answer = build_topology_answer(cluster, seen)
+        write_answer(answer, format_, lambda answer, width: page(answer, width, everything), output, no_color)
     else:
-        deliver(_render(format_, cluster, seen, only), output, public=format_ != "json")
+        deliver_text(_render(format_, cluster, seen, only), output, public=True)
 
 
-def _render(format_: TopologyFormat, cluster: FabricGraph, seen: list[View], only: frozenset[str] | None) -> bytes:
-    """Render the topology for machines. Raises CliError."""
-    if format_ == "json":
-        import msgspec
-
-        from agent.fleet.cluster.answer import build_topology_answer as answer
-
-        return msgspec.json.format(msgspec.json.encode(answer(cluster, seen))) + b"\n"
+def _render(format_: TopologyFormat, cluster: FabricGraph, seen: list[View], only: frozenset[str] | None) -> str:
+    """Render the topology for another program, or as a picture. Raises CliError."""
     if format_ == "svg":
         from agent.fleet.cluster.cabling_faults import find_cabling_faults
         from agent.fleet.cluster.picture import draw_picture
 
-        return draw_picture(cluster, seen, find_cabling_faults(cluster, seen)).encode("utf-8", "replace")
+        return draw_picture(cluster, seen, find_cabling_faults(cluster, seen))
     if format_ in ("topograph", "nfd"):
         from agent.fleet.cluster.topograph import format_labels, format_model
 
-        text = format_model(cluster, seen) if format_ == "topograph" else format_labels(cluster, seen)
-        return text.encode("utf-8", "replace")
+        return (format_model if format_ == "topograph" else format_labels)(cluster, seen)
     from agent.fleet.cluster.slurm import Nothing, format_conf, format_yaml
 
     with ErrorTranslation(Nothing):
-        text = (format_conf if format_ == "slurm-conf" else format_yaml)(cluster, seen, only)
-    return text.encode("utf-8", "replace")
+        return (format_conf if format_ == "slurm-conf" else format_yaml)(cluster, seen, only)
 
 
 def _choose_format(output: str | None) -> TopologyFormat:

@@ -22,7 +22,9 @@ def explain_log(
     report: opt.ReportFile = None,
     source: opt.Source = None,
     profile: Annotated[str | None, opt.option("NAME|FILE", "Compare with this platform.")] = None,
-    form: Annotated[JobFormat, typer.Option("--format", help="text, json or html.")] = "text",
+    form: Annotated[
+        JobFormat | None, typer.Option("--format", help="text (default), json or html.", show_default=False)
+    ] = None,
     output: opt.Output = None,
     no_color: opt.NoColor = False,
 ) -> None:

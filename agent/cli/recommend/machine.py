@@ -6,13 +6,15 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation
-from agent.cli.output import deliver_json, deliver_text, show
+from agent.cli.output import choose_format, write_answer
+from agent.cli.stdin import notice_pipe
 
 if TYPE_CHECKING:
     from agent.cli.request import ReportRequest
@@ -28,6 +30,7 @@ _LIMIT_BYTES = 1 << 30  # of a log or a table
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "sendrecv"]
 RecommendFormat = Literal["text", "json", "html", "conf", "env"]
+_FORMS = {"": "text", ".txt": "text", ".json": "json", ".html": "html", ".htm": "html", ".conf": "conf", ".env": "env"}
 
 
 class RecommendOptions(NamedTuple):
@@ -73,8 +76,11 @@ def recommend_machine(
     ] = None,
     rails: Annotated[str | None, opt.option("NUMBERxGBITS", "With --profile: rails of a node, such as 8x400.")] = None,
     form: Annotated[
-        RecommendFormat, typer.Option("--format", help="text, json, html; conf or env for the settings alone.")
-    ] = "text",
+        RecommendFormat | None,
+        typer.Option(
+            "--format", help="text (default), json, html; conf or env for the settings alone.", show_default=False
+        ),
+    ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Also the settings that are not needed, and why.", show_default=False)
     ] = False,
@@ -93,10 +99,11 @@ def recommend_machine(
 
     options = RecommendOptions(collective, size, nodes, nccl, rails, dataset, hosts)
     request = ReportRequest(source, root, report, only, skip, timeout, config, quiet, profile=profile)
+    chosen = form or choose_format(output, _FORMS)
     if measured is not None:
-        run_measured(request, options, measured, form, output, no_color)
+        run_measured(request, options, measured, chosen, output, no_color)
     else:
-        run_recommend(request, options, form, output, no_color, everything)
+        run_recommend(request, options, chosen, output, no_color, everything)
 
 
 def run_recommend(
@@ -108,24 +115,20 @@ def run_recommend(
     everything: bool = False,
 ) -> None:
     """Answer and write it. Raises CliError where facts are missing; where no model fits, after all else is written."""
+    from agent.outputs.html.recommend import render_recommendation_page
+    from agent.outputs.text.recommend import render_recommendation
+    from agent.recommend.settings import to_lines
+
     answer = _answer(request, options)
     unpredicted = all(row.busbw_gbyte_s is None for row in answer.predictions)
     if (unpredicted and answer.missing) or not answer.predictions:
         raise CliError(f"nothing can be predicted: missing in the report: {', '.join(answer.missing)}")
-    if form == "json":
-        deliver_json(answer, output, indent=1)
-    elif form in ("conf", "env"):
-        from agent.recommend.settings import to_lines
-
-        deliver_text(to_lines(answer.settings, export=form == "env"), output)
-    elif form == "html":
-        from agent.outputs.html.recommend import render_recommendation_page
-
-        deliver_text(render_recommendation_page(answer), output)
-    else:
-        from agent.outputs.text.recommend import render_recommendation
-
-        show(lambda width: render_recommendation(answer, width, everything), output, no_color)
+    write_answer(
+        answer, form, partial(render_recommendation, everything=everything), output, no_color, indent=1,
+        html=lambda: render_recommendation_page(answer),
+        conf=lambda: to_lines(answer.settings, export=False),
+        env=lambda: to_lines(answer.settings, export=True),
+    )  # fmt: skip
     if unpredicted and form not in ("conf", "env"):
         notes = dict.fromkeys(row.note for row in answer.predictions if row.note)
         raise CliError(f"nothing can be predicted: {'; '.join(notes)}")
@@ -136,6 +139,7 @@ def run_measured(
 ) -> None:
     """Judge a table of measurements. Raises CliError where it has no figure."""
     from agent.job.measured_tables import read_tables
+    from agent.outputs.text.recommend_answers import render_measured
     from agent.recommend.answer import answer_profile, answer_report
     from agent.recommend.judge import judge_table
     from agent.recommend.machine import assume_node, read_node
@@ -143,7 +147,8 @@ def run_measured(
 
     if form not in ("text", "json") or options.dataset is not None or options.size is not None:
         raise CliError("--measured: one machine, --format text or json; not --dataset or --size")
-    table = read_tables(_read_lines(path))
+    with notice_pipe(path):
+        table = read_tables(_read_lines(path))
     if not table.rows:
         raise CliError(f"{path}: no row of nccl-tests, nvbandwidth or perftest")
     question, rails = _question(options), parse_rails(options.rails)
@@ -155,12 +160,7 @@ def run_measured(
         node, answer = read_node(report), answer_report(report, question)
     version = version_of(question.nccl, [node])
     judged = judge_table(table, node, answer, version, (options.collective, options.nodes))
-    if form == "json":
-        deliver_json(judged, output, indent=1)
-    else:
-        from agent.outputs.text.recommend_answers import render_measured
-
-        show(lambda width: render_measured(judged, width), output, no_color)
+    write_answer(judged, form, render_measured, output, no_color, indent=1)
 
 
 def _question(options: RecommendOptions) -> Question:

@@ -8,7 +8,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
-from agent.cli.output import deliver_json, show
+from agent.cli.output import write_answer
 
 if TYPE_CHECKING:
     from agent.model.report import Report
@@ -42,6 +42,7 @@ def plan(
 
     Layouts that fit the memory, what they send, and the step on this fabric, with the arithmetic.
     """
+    from agent.outputs.text.recommend_answers import render_plan
     from agent.recommend.plan import plan_training
 
     node, document = _read_machine(report, source, profile, rails)
@@ -49,12 +50,7 @@ def plan(
         _check_model(params, layers, hidden, seq, batch, experts, top_k, active, kv_share),
         _check_cluster(node, document, gpus, memory, profile),
     )
-    if form == "json":
-        deliver_json(answer, output, indent=1)
-    else:
-        from agent.outputs.text.recommend_answers import render_plan
-
-        show(lambda width: render_plan(answer, width), output, no_color)
+    write_answer(answer, form, render_plan, output, no_color, indent=1)
 
 
 def _check_model(

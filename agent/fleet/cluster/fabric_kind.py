@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import LinkRate, SwitchLink
+from agent.fleet.cluster.graph import LinkRate, SwitchLink, count_neighbors
 from agent.fleet.cluster.peers import Joined
 from agent.fleet.cluster.switch_tiers import direct
 
@@ -252,11 +252,8 @@ def _list_links_among_leaves(view: View) -> list[SwitchLink]:
 
 def join_neighbourhoods(view: View) -> Joined:
     """Switches with hosts that have most of their neighbours in common."""
-    beside: dict[str, set[str]] = {leaf: {leaf} for leaf in view.leaves}
     links = _list_links_among_leaves(view)
-    for link in links:
-        beside[link.a.switch].add(link.b.switch)
-        beside[link.b.switch].add(link.a.switch)
+    beside = {leaf: {leaf, *far} for leaf, far in count_neighbors(links).items()}
     joined = Joined()
     for link in links:
         one, other = beside[link.a.switch], beside[link.b.switch]

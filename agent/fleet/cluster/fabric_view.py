@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -10,6 +9,7 @@ from agent.fleet.cluster.fabrics import FabricPart, split_fabric
 from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink, SwitchPort, UnknownAdapter
 from agent.fleet.cluster.switch_tiers import SwitchBlock, build_blocks, find_tiers
 from agent.fleet.cluster.units import Unit, Units, build_units, settle_rails
+from agent.model.labels import group_by_key
 
 
 class View:
@@ -67,12 +67,8 @@ class View:
     @cached_property
     def down(self) -> Mapping[str, list[HostLink | UnknownAdapter]]:
         """Ports of hosts, by their switch."""
-        links: defaultdict[str, list[HostLink | UnknownAdapter]] = defaultdict(list)
-        for link in self.part.host_links:
-            links[link.at.switch].append(link)
-        for adapter in self.nameless:
-            links[adapter.at.switch].append(adapter)
-        return links
+        ports: list[HostLink | UnknownAdapter] = [*self.part.host_links, *self.nameless]
+        return group_by_key((port.at.switch, port) for port in ports)
 
     def name(self, switch: str) -> str:
         """As people call it."""

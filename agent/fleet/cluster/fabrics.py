@@ -6,12 +6,12 @@ A few cables between the switches of two rails do not make one plane of them.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink
+from agent.fleet.cluster.graph import FabricGraph, HostLink, SwitchLink, count_neighbors
 from agent.fleet.cluster.peers import Joined, find_most
-from agent.model.labels import natural
+from agent.model.labels import count_by_key, group_by_key, natural
 
 ALIKE = 0.8  # of the hosts on a leaf, those that share a leaf in the other plane too
 _NO_CABLES = ("switches", "without a known cable to another")
@@ -35,33 +35,23 @@ def split_fabric(cluster: FabricGraph) -> list[FabricPart]:
     for switch in cluster.switches.values():
         if switch.by_hosts and switch.id not in cabled:  # nothing shows what joins them: taken as one
             joined.join(_NO_CABLES, switch.id)
-    found_planes: defaultdict[object, list[str]] = defaultdict(list)
-    for guid in cluster.switches:
-        found_planes[joined.find(guid)].append(guid)
-    planes = split_planes(cluster, list(found_planes.values()))
+    planes = split_planes(cluster, joined.group(cluster.switches))
     plane_of = {switch: number for number, these in enumerate(planes) for switch in these}
     kin = _join_kin(cluster, plane_of, len(planes))
     for link in cluster.switch_links:  # one plane, but for a cable at the wrong place
         kin.join(plane_of[link.a.switch], plane_of[link.b.switch])
-    planes_by_key: defaultdict[object, list[tuple[str, ...]]] = defaultdict(list)
-    for number, these in enumerate(planes):
-        planes_by_key[kin.find(number)].append(
-            tuple(sorted(these, key=lambda switch: natural(cluster.switches[switch].name)))
-        )
-    return sorted(_build_parts(cluster, planes_by_key), key=lambda part: (-len(part.host_links), part.switches))
+    ordered = [tuple(sorted(these, key=lambda switch: natural(cluster.switches[switch].name))) for these in planes]
+    fabrics = [tuple(ordered[number] for number in numbers) for numbers in kin.group(range(len(planes)))]
+    return sorted(_build_parts(cluster, fabrics), key=lambda part: (-len(part.host_links), part.switches))
 
 
-def _build_parts(cluster: FabricGraph, planes_by_key: Mapping[object, list[tuple[str, ...]]]) -> Iterator[FabricPart]:
-    owner = {switch: key for key, planes in planes_by_key.items() for plane in planes for switch in plane}
-    hosts: defaultdict[object, list[HostLink]] = defaultdict(list)
-    trunks: defaultdict[object, list[SwitchLink]] = defaultdict(list)
-    for host_link in cluster.host_links:
-        hosts[owner[host_link.at.switch]].append(host_link)
-    for link in cluster.switch_links:
-        trunks[owner[link.a.switch]].append(link)
-    for key, planes in planes_by_key.items():
+def _build_parts(cluster: FabricGraph, fabrics: Sequence[tuple[tuple[str, ...], ...]]) -> Iterator[FabricPart]:
+    owner = {switch: number for number, planes in enumerate(fabrics) for plane in planes for switch in plane}
+    hosts = group_by_key((owner[link.at.switch], link) for link in cluster.host_links)
+    trunks = group_by_key((owner[link.a.switch], link) for link in cluster.switch_links)
+    for number, planes in enumerate(fabrics):
         switches = tuple(switch for plane in planes for switch in plane)
-        yield FabricPart(switches, tuple(hosts[key]), tuple(trunks[key]), tuple(planes))
+        yield FabricPart(switches, tuple(hosts.get(number, ())), tuple(trunks.get(number, ())), planes)
 
 
 def _join_kin(cluster: FabricGraph, plane_of: Mapping[str, int], count: int) -> Joined:
@@ -92,9 +82,7 @@ def _share_leaves(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     both = one.keys() & other.keys()
     if len(both) < 0.5 * min(len(one), len(other)) or not both:
         return False
-    together: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for host in both:
-        together[one[host]][other[host]] += 1
+    together = count_by_key((one[host], other[host]) for host in both)
     return sum(max(counts.values()) for counts in together.values()) >= ALIKE * len(both)
 
 
@@ -104,15 +92,11 @@ _ROUNDS = 4  # rows above the leaves
 
 def split_planes(cluster: FabricGraph, planes: list[list[str]]) -> list[list[str]]:
     """The planes, of which some were taken for one because of a few cables between switches of two rails."""
-    rails: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for link in cluster.host_links:
-        rails[link.at.switch][link.rail] += 1
-    own: defaultdict[str, list[SwitchLink]] = defaultdict(list)
-    for cable in cluster.switch_links:
-        own[cable.a.switch].append(cable)
+    rails = count_by_key((link.at.switch, link.rail) for link in cluster.host_links)
+    own = group_by_key((cable.a.switch, cable) for cable in cluster.switch_links)
     split_parts = []
     for plane in planes:
-        links = [link for switch in plane for link in own[switch]]
+        links = [link for switch in plane for link in own.get(switch, ())]
         split_parts += _split(plane, links, rails)
     return split_parts
 
@@ -128,18 +112,13 @@ def _split(plane: list[str], links: list[SwitchLink], rails: Mapping[str, Counte
     for link in links:
         if rail[link.a.switch] == rail[link.b.switch]:
             joined.join(link.a.switch, link.b.switch)
-    parts: defaultdict[object, list[str]] = defaultdict(list)
-    for switch in plane:
-        parts[joined.find(switch)].append(switch)
-    return list(parts.values()) if len(parts) == len(set(rail.values())) else [plane]
+    parts = joined.group(plane)
+    return parts if len(parts) == len(set(rail.values())) else [plane]
 
 
 def _find_rails(plane: list[str], links: list[SwitchLink], rails: Mapping[str, Counter[str]]) -> dict[str, str]:
     """The rail that a switch carries, or that most of the switches beside it do; only those of which it is clear."""
-    beside: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for link in links:
-        beside[link.a.switch][link.b.switch] += 1
-        beside[link.b.switch][link.a.switch] += 1
+    beside = count_neighbors(links)
     rail_by_host: dict[str, str] = {}
     for switch in plane:
         clear = find_most(rails[switch]) if switch in rails else None
@@ -153,7 +132,7 @@ def _find_rails(plane: list[str], links: list[SwitchLink], rails: Mapping[str, C
             if switch in rail_by_host:
                 continue
             near: Counter[str] = Counter()
-            for far, count in beside[switch].items():
+            for far, count in beside.get(switch, {}).items():
                 if far in rail_by_host:
                     near[rail_by_host[far]] += count
             clear = find_most(near)

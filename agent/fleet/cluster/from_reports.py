@@ -23,7 +23,7 @@ from agent.fleet.cluster.graph import (
     switch_name,
 )
 from agent.fleet.cluster.peers import AGREE, SHARE
-from agent.model.labels import natural
+from agent.model.labels import count_by_key, natural
 
 _NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # NVLink ends at the node
 
@@ -231,10 +231,7 @@ def find_mismatches(
 def _find_absent(
     up: Mapping[str, list[tuple[Adapter, bool]]], times: Mapping[str, datetime | None], fabric_time: str
 ) -> Iterator[PortMismatch]:
-    rails: defaultdict[str, Counter[bool]] = defaultdict(Counter)
-    for ports in up.values():
-        for adapter, there in ports:
-            rails[adapter.rail][there] += 1
+    rails = count_by_key((adapter.rail, there) for ports in up.values() for adapter, there in ports)
     whole: list[PortMismatch] = []
     for host, ports in up.items():
         gone = [

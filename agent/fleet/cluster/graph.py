@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from agent.model.labels import count_by_key
+
 # Gbit/s of one lane as the field counts it: HDR 4x is "200". InfiniBand Architecture 1.7, and its roadmap
 LANE_GBIT_S = {
     "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0,
@@ -77,6 +79,12 @@ class SwitchLink(NamedTuple):
     a: SwitchPort
     b: SwitchPort
     pace: LinkRate = LinkRate()
+
+
+def count_neighbors(links: Iterable[SwitchLink]) -> dict[str, Counter[str]]:
+    """The cables of each switch, by the switch at their far end."""
+    ends = [(link.a.switch, link.b.switch) for link in links]
+    return count_by_key([*ends, *((b, a) for a, b in ends)])
 
 
 class UnknownAdapter(NamedTuple):

@@ -17,7 +17,7 @@ from agent.fleet.cluster.peers import Joined
 from agent.fleet.cluster.switch_tiers import SwitchBlock
 from agent.fleet.cluster.trunks import find_trunk_faults
 from agent.fleet.cluster.units import Unit
-from agent.model.labels import natural
+from agent.model.labels import group_by_key, natural
 
 
 class Level(NamedTuple):
@@ -153,21 +153,16 @@ def _join_by_links(
 def _group_joined(
     view: View, now: list[Level], ends: dict[Level, str], joined: Joined, tier: int, names: set[str]
 ) -> list[Level]:
-    groups: defaultdict[object, list[Level]] = defaultdict(list)
-    for level in now:
-        groups[joined.find(ends[level])].append(level)
+    groups = group_by_key((joined.find(ends[level]), level) for level in now)
     if len(groups) == len(now):
         return now
-    above: defaultdict[object, list[str]] = defaultdict(list)
-    for switch, row in view.tiers.items():
-        if row == tier:
-            above[joined.find(switch)].append(view.name(switch))
+    above = group_by_key((joined.find(switch), view.name(switch)) for switch, row in view.tiers.items() if row == tier)
     levels = []
     for root, members in groups.items():
         if len(members) == 1:
             levels.append(members[0])
             continue
-        upper = sorted(above[root], key=natural)
+        upper = sorted(above.get(root, ()), key=natural)
         kind = _find_common_name(upper)
         whole = len(groups) == 1
         name = _find_free_name(

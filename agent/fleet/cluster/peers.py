@@ -7,13 +7,16 @@ place still belongs where most of its cables go.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
+
+from agent.model.labels import count_by_key, group_by_key
 
 AGREE = 3  # so many at least, and
 SHARE = 0.75  # this part of all: one of four may be wrong
 
-T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T", bound=Hashable)
 
 
 class Majority(NamedTuple):
@@ -39,6 +42,12 @@ def find_most(counts: Counter[T]) -> tuple[T, Majority] | None:
     value, agree = counts.most_common(1)[0]
     of = counts.total()
     return (value, Majority(agree, of)) if agree >= AGREE and agree >= SHARE * of else None
+
+
+def find_most_by_key(pairs: Iterable[tuple[K, T]]) -> dict[K, tuple[T, Majority]]:
+    """The same of each key, without those of which no majority is clear."""
+    most = {key: find_most(counts) for key, counts in count_by_key(pairs).items()}
+    return {key: clear for key, clear in most.items() if clear is not None}
 
 
 class Cohort(NamedTuple):
@@ -115,3 +124,7 @@ class Joined:
     def join(self, one: Hashable, other: Hashable) -> None:
         """Make two sets one."""
         self._up[self.find(other)] = self.find(one)
+
+    def group(self, members: Iterable[T]) -> list[list[T]]:
+        """These members, those of one set together."""
+        return list(group_by_key((self.find(member), member) for member in members).values())

@@ -6,7 +6,6 @@ Many switches are drawn as one box where they hang on the same ones below: a pic
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element, tostring
 
@@ -14,6 +13,7 @@ from agent.fleet.cluster.cabling_faults import CablingFault
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.cluster.picture_content import GAP, HIGH, HOSTS, FabricPicture, LinkStates, PictureBox, build_pictures
+from agent.model.labels import group_by_key
 from agent.outputs.export.svg import apply_palette
 from agent.outputs.html.elements import el
 
@@ -118,13 +118,10 @@ def _place_hosts(
     scene: FabricPicture, boxes: list[PictureBox], at: Mapping[str, tuple[float, float]], own: float, wide: float
 ) -> list[float]:
     """Hosts below their leaves, as far as there is room."""
-    over: defaultdict[str, list[float]] = defaultdict(list)
-    for upper, lower in scene.wires:
-        if upper in at:
-            over[lower].append(at[upper][0])
+    over = group_by_key((lower, at[upper][0]) for upper, lower in scene.wires if upper in at)
     positions: list[float] = []
     for box in boxes:
-        wanted = sum(over[box.key]) / len(over[box.key]) if over[box.key] else 0.0
+        wanted = sum(over[box.key]) / len(over[box.key]) if box.key in over else 0.0
         positions.append(max(wanted, positions[-1] + own + GAP if positions else EDGE + own / 2))
     limit = wide - EDGE - own / 2
     for place in reversed(range(len(positions))):

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from agent.fleet.cluster.cabling_faults import CablingFault
 from agent.fleet.cluster.fabric_kind import WORDS, classify_fabric
 from agent.fleet.cluster.fabric_view import View
-from agent.fleet.cluster.graph import FabricGraph, SwitchPort
+from agent.fleet.cluster.graph import FabricGraph, SwitchPort, count_neighbors
 from agent.fleet.cluster.peers import group_peers
 from agent.fleet.hostlist import fold
-from agent.model.labels import natural
+from agent.model.labels import group_by_key, natural
 
 GAP, HIGH = 12.0, 44.0  # pixels between boxes, and of a box
 SINGLE = 16  # so many switches in a row are drawn one by one
@@ -89,9 +89,7 @@ def _build_picture(
     view: View, touched: list[tuple[CablingFault, list[str]]], states: LinkStates | None
 ) -> FabricPicture:
     box_of = _name_boxes(view)
-    members: defaultdict[str, list[str]] = defaultdict(list)
-    for switch, key in box_of.items():
-        members[key].append(switch)
+    members = group_by_key((key, switch) for switch, key in box_of.items())
     hosts = {host: f"hosts {unit.name}" for unit in view.units.units for host in unit.hosts}
     hosts |= dict.fromkeys(view.units.loose, "hosts in no unit")
     if len({*hosts.values()}) > MOST:
@@ -157,10 +155,7 @@ def _group_rows(
         rows[tier].append(
             PictureBox(key, "leaf" if tier == 1 else "switch", name, words, tuple(names), tuple(own.get(key, ())))
         )
-    below: defaultdict[str, list[str]] = defaultdict(list)
-    for host, key in hosts.items():
-        below[key].append(host)
-    for key, these in below.items():
+    for key, these in group_by_key((key, host) for host, key in hosts.items()).items():
         folded = fold(these)
         words = f"{len(these):,} host{'s'[: len(these) != 1]}"
         first = min(these, key=natural)
@@ -178,9 +173,7 @@ def _name_box(key: str, names: list[str]) -> str:
 
 def _name_boxes(view: View) -> dict[str, str]:
     """Every switch that is drawn -> the box that it is in."""
-    rows: defaultdict[int, list[str]] = defaultdict(list)
-    for switch, tier in view.tiers.items():
-        rows[tier].append(switch)
+    rows = group_by_key((tier, switch) for switch, tier in view.tiers.items())
     box_of: dict[str, str] = {}
     for tier in sorted(rows):
         switches = rows[tier]
@@ -206,11 +199,12 @@ def _group_by_unit(view: View, switches: list[str]) -> dict[str, str]:
 
 def _group_by_below(view: View, switches: list[str], tier: int, box_of: Mapping[str, str]) -> dict[str, str]:
     """Switches that hang on the same boxes below are one box."""
+    beside, row_below = count_neighbors(view.part.switch_links), tier - 1
     below: dict[str, Counter[str]] = {switch: Counter() for switch in switches}
-    for link in view.part.switch_links:
-        for near, far in ((link.a.switch, link.b.switch), (link.b.switch, link.a.switch)):
-            if near in below and view.tiers.get(far, 0) == tier - 1:
-                below[near][box_of[far]] += 1
+    for switch in switches:
+        for far, count in beside.get(switch, {}).items():
+            if view.tiers.get(far, 0) == row_below:
+                below[switch][box_of[far]] += count
     cohorts, loose = group_peers(below)
     group_of = {switch: f"{tier}.{number} " for number, group in enumerate(cohorts) for switch in group.members}
     return group_of | {switch: f"{view.name(switch)} " for switch in (*loose, *(set(switches) - {*group_of, *loose}))}

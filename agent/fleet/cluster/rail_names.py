@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from agent.fleet.cluster.graph import HostLink
 from agent.fleet.cluster.peers import find_most
-from agent.model.labels import natural
+from agent.model.labels import count_by_key, natural
 
 Links = dict[str, list[HostLink]]
 Names = tuple[str, ...]
@@ -75,10 +75,7 @@ def _find_usual_names(named: Iterable[Names]) -> Names:
 
 def _find_rail_of_leaf(chosen: Names, nodes: Iterable[list[HostLink]]) -> dict[str, int]:
     """Leaf -> place of its rail among the usual names, where a leaf has one rail."""
-    at: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for links in nodes:
-        for link in links:
-            at[link.rail][link.at.switch] += 1
+    at = count_by_key((link.rail, link.at.switch) for links in nodes for link in links)
     leaf_of = {rail: counts.most_common(1)[0][0] for rail, counts in at.items()}
     uses = Counter(leaf_of.values())
     return {leaf_of[rail]: place for place, rail in enumerate(chosen) if rail in leaf_of and uses[leaf_of[rail]] == 1}

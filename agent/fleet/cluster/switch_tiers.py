@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from agent.fleet.cluster.fabrics import FabricPart
-from agent.fleet.cluster.graph import Switch, SwitchPort, UnknownAdapter, shape
+from agent.fleet.cluster.graph import Switch, SwitchPort, UnknownAdapter, count_neighbors, shape
 from agent.fleet.cluster.peers import AGREE, Cohort, Majority, find_most, group_peers
 from agent.model.labels import natural
 
@@ -23,10 +23,7 @@ def find_tiers(
     """Every switch's row; those that no host reaches are left out. `nameless`: hosts too, whichever they are."""
     hosts = Counter(link.at.switch for link in part.host_links)
     hosts.update(adapter.at.switch for adapter in nameless)
-    beside: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for link in part.switch_links:
-        beside[link.a.switch][link.b.switch] += 1
-        beside[link.b.switch][link.a.switch] += 1
+    beside = count_neighbors(part.switch_links)
     leaves = _find_leaves(hosts, beside)
     tier_of = _measure_distances(leaves, beside)
     bare = _find_bare(tier_of, leaves, switches)

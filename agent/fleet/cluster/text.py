@@ -11,6 +11,7 @@ from agent.fleet.cluster.cabling_faults import KINDS, CablingFault
 from agent.fleet.cluster.cabling_plan import STATES, Cable, Cables
 from agent.fleet.cluster.fabric_kind import WORDS
 from agent.fleet.text.parts import hosts, wrap_item
+from agent.outputs.formatting import clean_line
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 SHOWN = 30  # rows of a list; the rest is counted, and is in the JSON
@@ -19,7 +20,11 @@ SHOWN = 30  # rows of a list; the rest is counted, and is in the JSON
 def page(answer: TopologyAnswer, width: int, every: bool = False) -> list[Line]:
     """`fleet topology` as text. `every`: no list is cut."""
     limit = 10**9 if every else SHOWN
-    lines = wrap_paragraph("from " + "; ".join(answer.sources), width, "  ", "dim", first="")
+    if answer.fabrics or answer.nvlink:
+        lines = list(_render_breaks(answer.breaks, width, limit))
+    else:
+        lines = wrap_paragraph("No switch, no link and no NVLink domain is known.", width, "")
+    lines += _render_sources(answer.sources, width)
     for number, fabric in enumerate(answer.fabrics, 1):
         lines += [BLANK, *_render_fabric(fabric, number if len(answer.fabrics) > 1 else 0, width, limit)]
     if answer.nvlink_words:
@@ -29,10 +34,6 @@ def page(answer: TopologyAnswer, width: int, every: bool = False) -> list[Line]:
             unit = "host " if domain.nodes == 1 else "hosts"
             lines += wrap_item(named, width, " " * 14, f"  {domain.nodes:>4} {unit}  ")
         lines += _render_more(len(answer.nvlink) - limit)
-    if not answer.fabrics and not answer.nvlink:
-        lines += [BLANK, *wrap_paragraph("No switch, no link and no NVLink domain is known.", width)]
-    else:
-        lines += [BLANK, *_render_breaks(answer.breaks, width, limit)]
     for note in answer.notes:
         lines += wrap_paragraph(f"note: {note}", width, "      ", "dim", first="")
     return lines
@@ -42,20 +43,13 @@ def render_cables_page(answer: Cables, sources: Sequence[str], width: int, every
     """`fleet cables` as text."""
     limit = 10**9 if every else SHOWN
     by = "the plan" if answer.by == "plan" else "the pattern that most cables follow"
-    lines = wrap_paragraph("from " + "; ".join(sources), width, "  ", "dim", first="")
     total = f"{answer.right:,} of {answer.judged:,} cables match {by}"
     if not answer.of:
-        return [*lines, BLANK, *wrap_paragraph("No cable is known.", width, "")]
+        return [*wrap_paragraph("No cable is known.", width, ""), *_render_sources(sources, width)]
     noted = [row for note in answer.notes for row in wrap_paragraph(f"note: {note}", width, "      ", "dim", first="")]
     left = answer.of - answer.judged
-    lines += [
-        BLANK,
-        *wrap_paragraph(
-            f"{total}; {left:,} {'matches' if left == 1 else 'match'} no pattern." if left > 0 else f"{total}.",
-            width,
-            "",
-        ),
-    ]
+    first = f"{total}; {left:,} {'matches' if left == 1 else 'match'} no pattern." if left > 0 else f"{total}."
+    lines = [*wrap_paragraph(first, width, ""), *_render_sources(sources, width)]
     order = list(STATES)
     rows = sorted(answer.wrong, key=lambda cable: order.index(cable.state))
     for state, group in groupby(rows, key=lambda row: row.state):
@@ -66,6 +60,10 @@ def render_cables_page(answer: Cables, sources: Sequence[str], width: int, every
             lines += wrap_paragraph(cable.why, width, "      ", "dim")
         lines += _render_more(len(these) - limit)
     return [*lines, BLANK, *noted] if noted else lines
+
+
+def _render_sources(sources: Sequence[str], width: int) -> list[Line]:
+    return wrap_paragraph("from " + "; ".join(sources), width, "  ", "dim", first="")
 
 
 def _format_cable(cable: Cable) -> str:
@@ -93,7 +91,7 @@ def _render_fabric(fabric: FabricRow, number: int, width: int, limit: int) -> It
         yield from wrap_paragraph(line, width, "    ", first="  ")
     for row in reversed(fabric.rows):
         called = "leaves" if row.row == 1 else f"row {row.row}"
-        names = _format_short(row.names, 3 * width)
+        names = clean_line(row.names, 3 * width)
         yield from wrap_item(names, width, " " * 18, f"  {called:<8}{row.switches:>6,}  ", "dim")
     if fabric.units:
         yield make_line(
@@ -115,7 +113,7 @@ def _render_fabric(fabric: FabricRow, number: int, width: int, limit: int) -> It
 def _render_units(units: Sequence[UnitRow], width: int, every: bool) -> Iterator[Line]:
     wide = min(max(len(unit.name) for unit in units), 28)
     for unit in units:
-        name = unit.name if len(unit.name) <= wide else unit.name[: wide - 1] + "…"
+        name = clean_line(unit.name, wide)
         leaves = f"{len(unit.leaves):>2} {'leaf' if len(unit.leaves) == 1 else 'leaves'}"
         first = f"    {name:<{wide}}  {unit.nodes:>4,} node{'s' if unit.nodes != 1 else ' '}  {leaves:<10}"
         named = unit.hosts if every else hosts(unit.hosts, unit.nodes)
@@ -148,7 +146,3 @@ def _render_more(count: int) -> list[Line]:
     return (
         [make_line((f"    … and {count:,} more: --all shows them, --format json has them", "dim"))] if count > 0 else []
     )
-
-
-def _format_short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

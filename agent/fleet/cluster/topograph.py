@@ -8,7 +8,6 @@ characters of [A-Za-z0-9._-], the first and the last a letter or digit.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from hashlib import sha256
 
 from agent.fleet.cluster.fabric_view import View
@@ -16,6 +15,7 @@ from agent.fleet.cluster.graph import FabricGraph
 from agent.fleet.cluster.hierarchy import Level, build_tree, walk
 from agent.fleet.cluster.slurm import clean, format_yaml_text, make_node_names, make_unique
 from agent.fleet.hostlist import fold
+from agent.model.labels import group_by_key
 from agent.outputs.export.nfd import LABEL_LIMIT, NAMESPACE
 
 _DOMAIN = "accelerator.topology.test/domain"  # what a model's blocks show their NVLink domain by
@@ -41,10 +41,7 @@ def format_model(cluster: FabricGraph, views: list[View]) -> str:
             lines.append(f"  {format_yaml_text(names[level.name])}: {{}}")
     blocks: list[str] = []
     for level in walk(topology_tree.roots):
-        by_domain: defaultdict[str, list[str]] = defaultdict(list)
-        for host in level.nodes:
-            if host in nodes:
-                by_domain[domain_of.get(host, "")].append(nodes[host])
+        by_domain = group_by_key((domain_of.get(host, ""), nodes[host]) for host in level.nodes if host in nodes)
         for domain, own in sorted(by_domain.items()):
             blocks += _format_block(names[level.name], own, domain)
     placed = set(hosts)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import SwitchPort
-from agent.fleet.cluster.peers import find_most
+from agent.fleet.cluster.peers import find_most_by_key
 from agent.fleet.cluster.switch_tiers import SwitchBlock
-from agent.model.labels import natural
+from agent.model.labels import group_by_key, natural
 
 Pair = tuple[str, str]  # a switch and one above it
 FEW = 0.05  # of all cables between switches: more beside the rows, or over one, are the way it is wired
@@ -54,17 +53,9 @@ def find_trunk_faults(view: View) -> TrunkFaults:
 
 def find_far_switches(block: SwitchBlock, of: tuple[str, ...]) -> Mapping[str, tuple[str, int, int]]:
     """Port -> the switch that most of these have there, where that is clear; and how many of how many."""
-    seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
     own = set(of)
-    for near, far in block.ends.items():
-        if near.switch in own:
-            seen[near.port][far.switch] += 1
-    far_ends = {}
-    for port, switches in seen.items():
-        clear = find_most(switches)
-        if clear:
-            far_ends[port] = (clear[0], *clear[1])
-    return far_ends
+    clear = find_most_by_key((near.port, far.switch) for near, far in block.ends.items() if near.switch in own)
+    return {port: (switch, *most) for port, (switch, most) in clear.items()}
 
 
 class _Sorting:
@@ -74,12 +65,8 @@ class _Sorting:
         self._view, self._found = view, trunk_faults
         self._usual: dict[int, Mapping[str, tuple[str, int, int]]] = {}
         self._extra = dict(trunk_faults.more)
-        self._less_of: defaultdict[str, list[str]] = defaultdict(list)
-        self._more_at: defaultdict[str, list[str]] = defaultdict(list)
-        for lower, upper in sorted(trunk_faults.less):
-            self._less_of[lower].append(upper)
-        for lower, upper in sorted(trunk_faults.more):
-            self._more_at[upper].append(lower)
+        self._less_of = group_by_key(sorted(trunk_faults.less))
+        self._more_at = group_by_key((upper, lower) for lower, upper in sorted(trunk_faults.more))
         self._named: set[SwitchPort] = set()
 
     def sorted(self) -> TrunkFaults:
@@ -98,13 +85,13 @@ class _Sorting:
         """a has a cable too many to x and too few to y, b the other way round: in any two blocks."""
         less, more = self._found.less, self._found.more
         for y in self._list_lacking(one) if more[one, x] else ():
-            for other in self._more_at[y]:
+            for other in self._more_at.get(y, ()):
                 if other != one and more[other, y] and less.get((other, x), 0):
                     return self._report_taken(one, x, y), self._report_taken(other, y, x)
         return None
 
     def _list_lacking(self, lower: str) -> list[str]:
-        return [upper for upper in self._less_of[lower] if self._found.less[lower, upper]]
+        return [upper for upper in self._less_of.get(lower, ()) if self._found.less[lower, upper]]
 
     def _report_taken(self, lower: str, has: str, wanted: str) -> Fault:
         near = self._find_port(lower, has, wanted)

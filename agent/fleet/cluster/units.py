@@ -7,15 +7,15 @@ elsewhere, these do (`settle_rails`): so many nodes may be wrong that the right 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.fleet.cluster.fabrics import FabricPart
 from agent.fleet.cluster.graph import HostLink, Switch
-from agent.fleet.cluster.peers import Majority, find_most, group_peers
+from agent.fleet.cluster.peers import Majority, find_most, find_most_by_key, group_peers
 from agent.fleet.cluster.rail_names import order, unify_names
-from agent.model.labels import natural
+from agent.model.labels import count_by_key, group_by_key, natural
 
 _NUMBERS = re.compile(r"[0-9]{1,9}")
 Name = Callable[[str], str]  # of a switch, as people call it
@@ -58,9 +58,7 @@ class Units(NamedTuple):
 
 def build_units(part: FabricPart, switches: Mapping[str, Switch]) -> Units:
     """The units of one fabric."""
-    links: defaultdict[str, list[HostLink]] = defaultdict(list)
-    for link in part.host_links:
-        links[link.host].append(link)
+    links = group_by_key((link.host, link) for link in part.host_links)
     same: dict[tuple[str, ...], Counter[str]] = {}  # most nodes of a unit are on the same switches
     places = {}
     for host, these in links.items():
@@ -94,17 +92,8 @@ def _order(link: HostLink) -> tuple[object, ...]:
 
 
 def _find_rails(hosts: Iterable[str], links: Mapping[str, list[HostLink]]) -> dict[str, UnitRail]:
-    at: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for host in hosts:
-        for link in links[host]:
-            if link.rail:
-                at[link.rail][link.at.switch] += 1
-    rails = {}
-    for rail in sorted(at, key=order):
-        clear = find_most(at[rail])
-        if clear:
-            rails[rail] = UnitRail(*clear)
-    return rails
+    clear = find_most_by_key((link.rail, link.at.switch) for host in hosts for link in links[host] if link.rail)
+    return {rail: UnitRail(*clear[rail]) for rail in sorted(clear, key=order)}
 
 
 def _name(leaves: list[str]) -> str:
@@ -162,11 +151,8 @@ def settle_rails(units: Units, name: Name) -> Units:
 
 
 def _settle(units: Units, unit: Unit, slots: UsualSlots, name: Name) -> Unit:
-    counts: dict[str, Counter[str]] = {}  # by rail, of its leaves
-    for host in unit.hosts:
-        for link in units.links[host]:
-            if link.rail:
-                counts.setdefault(link.rail, Counter())[link.at.switch] += 1
+    own_links = (link for host in unit.hosts for link in units.links[host] if link.rail)
+    counts = count_by_key((link.rail, link.at.switch) for link in own_links)
     taken = {leaf for other in units.units if other is not unit for leaf in other.leaves}
     leaves = {leaf for seen in counts.values() for leaf in seen} - taken
     leaf_of = list_leaves(leaves, slots.number, name)
@@ -194,12 +180,7 @@ def find_slots(units: Units, name: Name) -> UsualSlots:
     several = [unit for unit in units.units if len(unit.leaves) > 1 or len(unit.rails) > 1]
     number = _find_rail_number(several, name)
     of_unit = {unit.name: _list_slots(units, unit, number, name) for unit in several}
-    counts: dict[str, Counter[Slot]] = {}
-    for own in of_unit.values():
-        for rail, slot in own.items():
-            counts.setdefault(rail, Counter())[slot] += 1
-    clear = {rail: find_most(seen) for rail, seen in counts.items()}
-    usual = {rail: most for rail, most in clear.items() if most is not None}
+    usual = find_most_by_key(pair for own in of_unit.values() for pair in own.items())
     distinct = len({slot for slot, _ in usual.values()}) == len(usual)
     return UsualSlots(of_unit, usual if distinct else {}, number)
 
@@ -220,20 +201,14 @@ def list_numbers(name: str) -> list[int]:
 
 def find_places(links: Sequence[HostLink]) -> dict[str, tuple[str, int]]:
     """Leaf of each rail of a node, and the rank of its port among those of the node on that leaf."""
-    on_leaf: dict[str, list[tuple[object, str]]] = {}
-    for link in links:
-        on_leaf.setdefault(link.at.switch, []).append((natural(link.at.port), link.rail))
+    on_leaf = group_by_key((link.at.switch, (natural(link.at.port), link.rail)) for link in links)
     return {rail: (leaf, rank) for leaf, ports in on_leaf.items() for rank, (_, rail) in enumerate(sorted(ports))}
 
 
 def find_ranks(units: Units, unit: Unit) -> dict[str, tuple[int, Majority]]:
     """Of the rails where it is clear."""
-    seen: dict[str, Counter[int]] = {}
-    for host in unit.hosts:
-        for rail, (_, rank) in find_places(units.links[host]).items():
-            seen.setdefault(rail, Counter())[rank] += 1
-    clear = {rail: find_most(counts) for rail, counts in seen.items()}
-    return {rail: most for rail, most in clear.items() if most is not None}
+    places = (place for host in unit.hosts for place in find_places(units.links[host]).items())
+    return find_most_by_key((rail, rank) for rail, (_, rank) in places)
 
 
 def _list_slots(units: Units, unit: Unit, number: int | None, name: Name) -> dict[str, Slot]:
@@ -254,10 +229,7 @@ def _find_rail_number(units: Sequence[Unit], name: Name) -> int | None:
     if not numbers or len({len(row) for row in rows.values()}) != 1:
         return None
     for place in range(len(numbers[0][1])):
-        of_rail: dict[str, Counter[int]] = {}
-        for rail, row in numbers:
-            of_rail.setdefault(rail, Counter())[row[place]] += 1
-        clear = [find_most(counts) for counts in of_rail.values()]
-        if all(clear) and len({most[0] for most in clear if most}) > 1:
+        rails = [find_most(counts) for counts in count_by_key((rail, row[place]) for rail, row in numbers).values()]
+        if all(rails) and len({most[0] for most in rails if most}) > 1:
             return place
     return None

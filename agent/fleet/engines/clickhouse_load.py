@@ -27,6 +27,7 @@ from agent.fleet.engines.query import identifiers, quote
 from agent.fleet.engines.translated import translate
 from agent.fleet.store import hide_secrets
 from agent.fleet.table import Column
+from agent.model.labels import group_by_key
 
 _MARK = "fabricscope fleet load: "  # the comment of a table or view that a load made begins so
 _ROWS = "rows_of_"
@@ -214,10 +215,7 @@ class _FileLoad:
             f"SELECT DISTINCT in_table, {_FILE} FROM {_FILES} WHERE load < {self._number}"  # noqa: S608  # our names
             f" AND {_FILE} NOT IN (SELECT {_FILE} FROM {_FILES} WHERE load >= {self._number})"
         )
-        gone: dict[str, list[str]] = {}
-        for name, number in self._rows(others):
-            gone.setdefault(name, []).append(str(number))
-        for name, numbers in gone.items():
+        for name, numbers in group_by_key((name, str(number)) for name, number in self._rows(others)).items():
             self._command(f"DELETE FROM {quote(_ROWS + name)} WHERE {_FILE} IN ({', '.join(numbers)})")  # noqa: S608
         self._command(f"DELETE FROM {_FILES} WHERE load < {self._number}")  # noqa: S608  # our name
 

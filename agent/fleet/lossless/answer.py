@@ -27,6 +27,7 @@ from agent.fleet.lossless.rows import HopEnd, HopRow, SwitchRow
 from agent.fleet.lossless.traffic import TrafficClass
 from agent.fleet.lossless.verdict import VERDICTS, judge_hop
 from agent.model.finding import Finding
+from agent.model.labels import group_by_key
 from probes.switches.facts import SwitchFacts
 
 _RANK = {verdict: rank for rank, verdict in enumerate(VERDICTS)}
@@ -136,10 +137,7 @@ def _count_pairs(rails: Mapping[str, Sequence[tuple[str, int]]], between: _Betwe
                         continue
                     pairs = count * (count - 1) // 2 if leaf == other and rank == far_rank else count * far_count
                     counts[-1 if middle is None else max(rank, far_rank, middle)] += pairs
-    own: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-    for leaf, these in rails.items():
-        for host, rank in these:
-            own[host].append((leaf, rank))
+    own = group_by_key((host, (leaf, rank)) for leaf, these in rails.items() for host, rank in these)
     for places in own.values():
         for number, (leaf, rank) in enumerate(places):
             for other, far_rank in places[number + 1 :]:
@@ -209,9 +207,7 @@ def judge(inputs: Inputs) -> LosslessAnswer:
         *_find_faults(contexts),
         *find_cabling_hop_faults([*joined.hops, *joined.others], inputs.switches, inputs.hosts, inputs.plan),
     ]
-    by_hop: dict[int, list[HopFault]] = {}
-    for fault in faults:
-        by_hop.setdefault(id(fault.hop), []).append(fault)
+    by_hop = group_by_key((id(fault.hop), fault) for fault in faults)
     hops = [_make_row(context, by_hop.get(id(context.hop), [])) for context in contexts]
     return LosslessAnswer(
         dscp=marking.dscp,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
 from agent.fleet.lossless.traffic import describe_priorities
-from agent.model.labels import natural
+from agent.model.labels import group_by_key, natural
 from probes.switches.facts import PortFacts, SwitchFacts
 
 
@@ -29,14 +28,14 @@ def list_changes(
     switches: Mapping[str, SwitchFacts], before: Mapping[str, SwitchFacts], dscp: int
 ) -> list[SwitchChange]:
     """Of settings that both collections state; a switch or a port that one of them does not have is none."""
-    ports: defaultdict[tuple[str, str, str, str], list[str]] = defaultdict(list)
-    for name, switch in switches.items():
-        earlier = before.get(name)
-        for port in switch.ports.values() if earlier is not None else ():
-            then = earlier.ports.get(port.name) if earlier is not None else None
-            if then is not None:
-                for what, old, new in _compare(then, port, dscp):
-                    ports[name, what, old, new].append(port.name)
+    both = [(name, switch.ports, before[name].ports) for name, switch in switches.items() if name in before]
+    ports = group_by_key(
+        ((name, *change), port)
+        for name, now, then in both
+        for port in now
+        if port in then
+        for change in _compare(then[port], now[port], dscp)
+    )
     changes = [
         SwitchChange(switch=switch, ports=sorted(names, key=natural), what=what, before=old, after=new)
         for (switch, what, old, new), names in ports.items()

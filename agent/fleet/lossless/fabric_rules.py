@@ -6,10 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from agent.fleet.cluster.peers import find_most
 from agent.fleet.lossless.fault import HopContext, HopFault, HopSide, counter_source
+from agent.model.labels import group_by_key
 from probes.switches.facts import EcnProfile, SwitchFacts
 
-AGREE, SHARE = 3, 0.75  # of peers: three, and three of four
 FACTOR = 2.0  # of ECN thresholds
 LEAST_PAUSES = 10_000  # between two collections: fewer are everyday
 _COMMAND = "show pfc counters"
@@ -44,17 +45,19 @@ def _list_lossless(contexts: Sequence[HopContext]) -> Iterator[HopSide]:
 
 def _judge_ecn(contexts: Sequence[HopContext]) -> Iterator[HopFault]:
     """Ports of one speed and kind of link, where nearly all of them agree."""
-    groups: defaultdict[tuple[float | None, bool], list[tuple[int, HopSide]]] = defaultdict(list)
-    for side, profile, _ in _list_marking(contexts):
-        if profile.min_bytes:
-            groups[side.end.speed, side.context.hop.is_trunk].append((profile.min_bytes, side))
+    groups = group_by_key(
+        ((side.end.speed, side.context.hop.is_trunk), (profile.min_bytes, side))
+        for side, profile, _ in _list_marking(contexts)
+        if profile.min_bytes
+    )
     for rows in groups.values():
-        usual, count = Counter(low for low, _ in rows).most_common(1)[0]
-        if count < AGREE or count < SHARE * len(rows):
+        most = find_most(Counter(low for low, _ in rows))
+        if most is None:
             continue
+        usual, majority = most
         for low, side in rows:
             if low > FACTOR * usual or low * FACTOR < usual:
-                text = f"ECN marks from {low:,} bytes on; {usual:,} on {count:,} of its peers"
+                text = f"ECN marks from {low:,} bytes on; {usual:,} on {majority.agree:,} of its peers"
                 yield side.fault("sw-ecn-uneven", text, ("ECN from", f"{low:,} bytes"), cause=f"min {low}")
 
 

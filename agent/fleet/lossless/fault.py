@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -19,7 +18,7 @@ import msgspec
 from agent.fleet.lossless.hop import CableEnd, Hop
 from agent.fleet.lossless.traffic import TrafficClass, classify
 from agent.model.finding import Evidence, FarEnd, Finding, Location, Step, worst_first
-from agent.model.labels import name_first, natural
+from agent.model.labels import group_by_key, name_first, natural
 from agent.toml_file import read_toml
 from probes.switches.facts import PortFacts
 
@@ -167,10 +166,11 @@ def severity_of(fault: HopFault) -> str:
 
 def fold_faults(faults: Sequence[HopFault], dscp: int) -> list[Finding]:
     """Findings, worst first."""
-    groups: defaultdict[tuple[str, str, str, str], list[HopFault]] = defaultdict(list)
-    for fault in faults:
-        place = fault.end.node if fault.cause else fault.end.subject
-        groups[fault.rule, severity_of(fault), place, fault.cause].append(fault)
+    places = [fault.end.node if fault.cause else fault.end.subject for fault in faults]
+    groups = group_by_key(
+        ((fault.rule, severity_of(fault), place, fault.cause), fault)
+        for fault, place in zip(faults, places, strict=True)
+    )
     return sorted((_make_finding(group, dscp) for group in groups.values()), key=worst_first)
 
 

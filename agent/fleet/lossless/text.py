@@ -10,6 +10,7 @@ from agent.fleet.lossless.rows import HopRow
 from agent.fleet.lossless.verdict import VERDICTS
 from agent.fleet.text.parts import count
 from agent.model.finding import Finding
+from agent.model.labels import group_by_key
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
 PORTS = 8  # of one change in its text
@@ -85,10 +86,7 @@ def _describe_change(change: SwitchChange) -> str:
 
 def _render_unknown(answer: LosslessAnswer, width: int, limit: int) -> Iterator[Line]:
     """What to save next, with the hops that it would settle."""
-    wanted: dict[str, list[HopRow]] = {}
-    for hop in answer.hops:
-        if hop.verdict == "unknown":
-            wanted.setdefault(hop.settle or hop.reason, []).append(hop)
+    wanted = group_by_key((hop.settle or hop.reason, hop) for hop in answer.hops if hop.verdict == "unknown")
     if not wanted:
         return
     yield BLANK

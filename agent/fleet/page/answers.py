@@ -20,6 +20,7 @@ from agent.fleet.text.drift import describe_change, format_times
 from agent.fleet.text.findings import count_class, describe_bandwidth_loss, describe_cost, describe_origin
 from agent.fleet.text.outliers import describe_outlier
 from agent.fleet.text.parts import count, number
+from agent.model.labels import group_by_key
 
 
 class NodeIndex:
@@ -68,11 +69,8 @@ class NodeIndex:
             )
             for these in self.nodes.found_sets
         ]
-        nodes_of: dict[tuple[str, str], list[int]] = {}
-        for at, code in enumerate(self.nodes.found_codes):
-            for key in rule_sets[code] if code >= 0 else ():
-                nodes_of.setdefault(key, []).append(at)
-        return nodes_of
+        nodes = enumerate(self.nodes.found_codes)
+        return group_by_key((key, at) for at, code in nodes for key in (rule_sets[code] if code >= 0 else ()))
 
 
 def build_findings(answer: wrong.Findings, numbers: NodeIndex) -> Section:
@@ -92,10 +90,11 @@ def build_findings(answer: wrong.Findings, numbers: NodeIndex) -> Section:
 
 def list_silenced(numbers: NodeIndex) -> Section | None:
     """What nodes report as silenced, alike ones together; None: nothing."""
-    alike: dict[tuple[str, str, str], list[int]] = {}
-    for at, finding in enumerate(numbers.nodes.found):
-        if finding.silenced is not None:
-            alike.setdefault((finding.rule, finding.severity, finding.silenced), []).append(at)
+    alike = group_by_key(
+        ((finding.rule, finding.severity, finding.silenced), at)
+        for at, finding in enumerate(numbers.nodes.found)
+        if finding.silenced is not None
+    )
     if not alike:
         return None
     sets = [set(members) for members in numbers.nodes.found_sets]

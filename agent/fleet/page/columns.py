@@ -4,13 +4,13 @@ within a class, and how the rules ended on each node.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
 from agent.fleet.page.reading import Texts, read_cells
 from agent.fleet.page.scene import CodedColumn, JudgedRules, Nodes, Skew
-from agent.model.labels import natural
+from agent.model.labels import count_by_key, group_by_key, natural
 
 FEWEST, MAJORITY = 5, 0.8  # nodes of a class, and the share of them, that make a value usual
 T = TypeVar("T", bound=Hashable)
@@ -67,11 +67,8 @@ def find_below_usual(codes: Sequence[int], classes: Sequence[int]) -> list[int]:
     >>> find_below_usual([2, 2, 2, 2, 0, 2, 0, -1], [0, 0, 0, 0, 0, 0, 1, 0])
     [4]
     """
-    counts: defaultdict[int, Counter[int]] = defaultdict(Counter)
-    for code, where in zip(codes, classes, strict=True):
-        if code >= 0 and where >= 0:
-            counts[where][code] += 1
-    usual_codes = {where: _find_usual(members) for where, members in counts.items()}
+    known = ((where, code) for code, where in zip(codes, classes, strict=True) if code >= 0 and where >= 0)
+    usual_codes = {where: _find_usual(members) for where, members in count_by_key(known).items()}
     return [
         at
         for at, (code, where) in enumerate(zip(codes, classes, strict=True))
@@ -99,9 +96,7 @@ def _find_usual(members: Counter[int]) -> int | None:
 def find_skew(nodes: Nodes) -> list[Skew]:
     """By class, the largest first; what differs for most nodes first."""
     compared = [fact for fact in nodes.facts if fact.key in COMPARED]
-    members: dict[int, list[int]] = {}
-    for at, code in enumerate(nodes.classes.codes):
-        members.setdefault(code, []).append(at)
+    members = group_by_key((code, at) for at, code in enumerate(nodes.classes.codes))
     skews = []
     for code in sorted(
         (member for member in members if member >= 0), key=lambda member: (-len(members[member]), member)
@@ -112,10 +107,7 @@ def find_skew(nodes: Nodes) -> list[Skew]:
 
 
 def _find_one(name: str, members: list[int], compared: CodedColumn) -> Skew | None:
-    by: dict[int, list[int]] = {}
-    for at in members:
-        if compared.codes[at] >= 0:
-            by.setdefault(compared.codes[at], []).append(at)
+    by = group_by_key((compared.codes[at], at) for at in members if compared.codes[at] >= 0)
     if len(by) < 2:
         return None
     order = sorted(by, key=lambda code: (-len(by[code]), code))
@@ -133,8 +125,6 @@ def read_judged(nodes: Sequence[str], rules: list[str], texts: Texts) -> JudgedR
 
 def format_lines(text: str) -> list[str]:
     """Rules that could not be judged, those of one reason in a line."""
-    alike: dict[str, list[str]] = {}
-    for row in read_cells(text):
-        alike.setdefault(row[1] if len(row) > 1 else "", []).append(row[0])
+    alike = group_by_key((row[1] if len(row) > 1 else "", row[0]) for row in read_cells(text))
     texts = [f"{reason[:REASON] or 'no reason is given'}: {', '.join(rules)}" for reason, rules in alike.items()]
     return texts if len(texts) <= LINES else [*texts[:LINES], f"and for {len(texts) - LINES} more reasons"]

@@ -9,7 +9,7 @@ from agent.fleet.hostlist import fold
 from agent.fleet.page.columns import find_distinct
 from agent.fleet.page.reading import GPU, RAIL, Texts, read_cells
 from agent.fleet.page.scene import Rails, RailState
-from agent.model.labels import natural
+from agent.model.labels import group_by_key, natural
 
 MOST = 64  # rails of a node, and lines about it
 DOWN = "not active"
@@ -151,9 +151,7 @@ def _read_rate(row: Mapping[str, str]) -> float | None:
 
 
 def _list_lines(rows: list[tuple[str, str]]) -> list[str]:
-    alike: dict[str, list[str]] = {}
-    for label, text in rows:
-        alike.setdefault(text, []).append(label)
+    alike = group_by_key((text, label) for label, text in rows)
     lines = [f"{fold(labels)}: {text or 'nothing more is known'}" for text, labels in alike.items()]
     return lines if len(lines) <= MOST else [*lines[:MOST], f"and {len(lines) - MOST} more that differ"]
 

@@ -30,6 +30,7 @@ from agent.fleet.questions.options import Options, find_reference_time, find_sta
 from agent.fleet.questions.summary import LOST, describe_lost_node, list_lost_gpus
 from agent.fleet.racks import find_racks
 from agent.fleet.text.summary import describe_coverage, describe_lost_gpus, describe_silence
+from agent.model.labels import group_by_key
 from agent.outputs.names import begin_sentence
 from agent.version import VERSION
 
@@ -254,9 +255,10 @@ def list_verdicts_by_day(
         return {}
     first = date.fromordinal(max(newest.toordinal() - DAYS + 1, date.min.toordinal()))
     days = [first + timedelta(days=at) for at in range(newest.toordinal() - first.toordinal() + 1)]
-    days_of: dict[str, list[tuple[date, str]]] = {}
-    for node, at, verdict in sorted(tables.rows(_VERDICTS), key=lambda row: (row[0], row[1])):
-        days_of.setdefault(node, []).append((at.date(), _LETTERS[find_state(verdict, stale=False)]))
+    rows = sorted(tables.rows(_VERDICTS), key=lambda row: (row[0], row[1]))
+    days_of = group_by_key(
+        (node, (at.date(), _LETTERS[find_state(verdict, stale=False)])) for node, at, verdict in rows
+    )
     return {
         node: _encode_days(days_of[node], days, last.date())
         for node, last in last_reports.items()
@@ -284,10 +286,10 @@ def list_finding_changes(tables: Tables, newest: datetime | None) -> dict[str, l
     if newest is None:
         return {}
     since = subtract_time(newest, _DAY)
-    changes: dict[str, list[str]] = {}
-    for node, rule, label, is_new in sorted(tables.rows(_CHANGES.bind(moment=since)), key=str):
-        changes.setdefault(node, []).append(f"{'new' if is_new else 'gone'}: {rule}{f' on {label}' if label else ''}")
-    return changes
+    return group_by_key(
+        (node, f"{'new' if is_new else 'gone'}: {rule}{f' on {label}' if label else ''}")
+        for node, rule, label, is_new in sorted(tables.rows(_CHANGES.bind(moment=since)), key=str)
+    )
 
 
 def build_scene(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
@@ -15,6 +15,7 @@ from agent.fleet.page.overview import render_bar, sign
 from agent.fleet.page.scene import FabricHops, HopLine, PageItem, Section, SwitchCard
 from agent.fleet.text.parts import count, number
 from agent.model.finding import Finding
+from agent.model.labels import group_by_key
 from agent.outputs.html.elements import el
 from agent.outputs.names import begin_sentence
 
@@ -45,18 +46,23 @@ def build_hops(answer: LosslessAnswer, numbers: NodeIndex) -> FabricHops:
     )
 
 
-def _list_hosts(hops: Sequence[HopRow]) -> Mapping[str, set[str]]:
+def _list_hosts(hops: Sequence[HopRow]) -> Mapping[str, list[str]]:
     """The hosts at each switch port, and behind each switch."""
-    hosts: defaultdict[str, set[str]] = defaultdict(set)
+    return group_by_key(
+        (subject, far.node)
+        for _, end, far in _list_ends(hops)
+        if far.kind == "host"
+        for subject in (f"swport:{end.node}/{end.port}", f"switch:{end.node}", f"host:{far.node}/{far.port}")
+    )
+
+
+def _list_ends(hops: Sequence[HopRow]) -> Iterator[tuple[HopRow, HopEnd, HopEnd]]:
+    """Each end that is a switch's, with its hop and the far end."""
     for hop in hops:
-        for end, far in ((hop.a, hop.b), (hop.b, hop.a)):
-            if end.kind == "switch" and far.kind == "host":
-                for subject in (f"swport:{end.node}/{end.port}", f"switch:{end.node}", f"host:{far.node}/{far.port}"):
-                    hosts[subject].add(far.node)
-    return hosts
+        yield from ((hop, end, far) for end, far in ((hop.a, hop.b), (hop.b, hop.a)) if end.kind == "switch")
 
 
-def _make_item(finding: Finding, hosts: Mapping[str, set[str]], numbers: NodeIndex) -> PageItem:
+def _make_item(finding: Finding, hosts: Mapping[str, Sequence[str]], numbers: NodeIndex) -> PageItem:
     subjects = finding.devices or [finding.subject]
     names = {host for subject in subjects for host in hosts.get(subject, ())}
     more = [("where", finding.label), ("impact", finding.impact), ("fix", finding.remedy)]
@@ -72,17 +78,13 @@ def _make_item(finding: Finding, hosts: Mapping[str, set[str]], numbers: NodeInd
 
 def _list_cards(answer: LosslessAnswer) -> list[SwitchCard]:
     """Worst first."""
-    lines: defaultdict[str, list[HopLine]] = defaultdict(list)
-    for hop in answer.hops:
-        for end, far in ((hop.a, hop.b), (hop.b, hop.a)):
-            if end.kind == "switch":
-                lines[end.node].append(_make_line(hop, end, far))
+    lines = group_by_key((end.node, _make_line(hop, end, far)) for hop, end, far in _list_ends(answer.hops))
     cards = [
         SwitchCard(
             name=switch.name,
             system=" ".join(filter(None, (switch.nos, switch.model, switch.version))),
             ports=switch.ports,
-            lines=sorted(lines[switch.name], key=lambda line: _WORST.index(line.verdict)),
+            lines=sorted(lines.get(switch.name, ()), key=lambda line: _WORST.index(line.verdict)),
         )
         for switch in answer.switches
     ]

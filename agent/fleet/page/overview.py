@@ -24,6 +24,7 @@ from agent.fleet.page.scene import (
     sort_worst_first,
 )
 from agent.fleet.text.parts import count, number
+from agent.model.labels import group_by_key
 from agent.outputs.html.elements import el
 
 _RIM = "m0 0 h1 v1 h-1 z m.16 .16 v.68 h.68 v-.68 z"
@@ -249,19 +250,15 @@ def choose_default_place(nodes: Nodes) -> CodedColumn:
 
 def place_rows(nodes: Nodes, by: CodedColumn) -> list[PlaceCounts]:
     """One row per place in the order of its labels, nodes without one at the end."""
-    look_codes = [LOOKS.index(look) for look in list_looks(nodes)]
-    members: dict[int, list[int]] = {}
-    for at, code in enumerate(by.codes):
-        members.setdefault(code, []).append(at)
+    node_looks = list_looks(nodes)
+    members = group_by_key((code, at) for at, code in enumerate(by.codes))
     order = sorted(members, key=lambda code: (code < 0, code))
-    return [_count_place(by.labels[code] if code >= 0 else "not known", members[code], look_codes) for code in order]
+    return [_count_place(by.labels[code] if code >= 0 else "not known", members[code], node_looks) for code in order]
 
 
-def _count_place(label: str, members: list[int], look_codes: list[int]) -> PlaceCounts:
-    counts = [0] * len(LOOKS)
-    for at in members:
-        counts[look_codes[at]] += 1
-    return PlaceCounts(label, members, tuple(counts))
+def _count_place(label: str, members: list[int], node_looks: list[str]) -> PlaceCounts:
+    counts = Counter(node_looks[at] for at in members)
+    return PlaceCounts(label, members, tuple(counts[look] for look in LOOKS))
 
 
 def render_map(scene: FleetScene) -> Iterator[Element]:

@@ -11,6 +11,7 @@ from agent.fleet.page.scene import FleetScene, PageItem, Section, Skew, encode_s
 from agent.fleet.questions.summary import RuleCoverage
 from agent.fleet.text.parts import count, number, split_steps
 from agent.fleet.text.summary import describe_reason
+from agent.model.labels import group_by_key
 from agent.outputs.html.elements import el
 
 LISTED = 60  # of a section; the rest is counted
@@ -50,9 +51,7 @@ def render_skew(scene: FleetScene) -> Iterator[Element]:
         return
     yield el("h2", "Versions", id="versions")
     yield el("p", "What is not the same on all nodes of a hardware class.", class_="dim")
-    by_class: dict[str, list[Skew]] = {}
-    for class_skew in scene.skew:
-        by_class.setdefault(class_skew.hardware_class, []).append(class_skew)
+    by_class = group_by_key((skew.hardware_class, skew) for skew in scene.skew)
     for name, skews in list(by_class.items())[:CLASSES]:
         rows = [row for one in skews for row in _render_versions(one, scene)]
         table = el("table", el("tbody", *rows), class_="versions")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query, statement
-from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline, median, spread, sum_by_value
+from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline, median, spread, sum_by_key
 from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.kinds import find_members, query_members
 from agent.fleet.questions.options import Options
@@ -16,6 +15,7 @@ from agent.fleet.questions.peer_classes import PeerClasses
 from agent.fleet.receipt import TOLERANCE
 from agent.fleet.table import INT, TEXT
 from agent.fleet.tables import LONGEST_SECONDS
+from agent.model.labels import group_by_key
 
 _STEP = 0.05  # seconds: probes' durations are counted in steps
 _SLOWER_BY = 2.0  # seconds
@@ -58,10 +58,10 @@ def find_numa_deviations(
 ) -> Iterator[Deviation]:
     """NUMA nodes with clearly less or more memory than the same one of other nodes: a DIMM that is not used."""
     rows = [(name, text, _list_amounts(text), count) for name, text, count in begun() if name in of]
-    sizes: dict[str, Counter[int]] = {}  # how many NUMA nodes: with another number the memory is divided otherwise
-    for name, _, amounts, count in rows:
-        sizes.setdefault(of[name], Counter())[len(amounts)] += count
-    rows = [row for row in rows if len(row[2]) == sizes[of[row[0]]].most_common(1)[0][0]]
+    # how many NUMA nodes: with another number the memory is divided otherwise
+    sizes = sum_by_key((of[name], len(amounts), count) for name, _, amounts, count in rows)
+    usual = {name: max(counts, key=lambda size: counts[size]) for name, counts in sizes.items()}
+    rows = [row for row in rows if len(row[2]) == usual[of[row[0]]]]
     ordinary = _sum_ordinary_memory(
         [((of[name], place), mib, count) for name, _, amounts, count in rows for place, mib in enumerate(amounts)],
         options,
@@ -91,12 +91,8 @@ class _Memory(NamedTuple):
 
 
 def _sum_ordinary_memory(rows: Iterable[tuple[_Key, float | None, int]], options: Options) -> dict[_Key, _Memory]:
-    sums: dict[_Key, list[tuple[float | None, int]]] = {}
-    for key, mib, count in rows:
-        sums.setdefault(key, []).append((mib, count))
     ordinary: dict[_Key, _Memory] = {}
-    for key, total in sums.items():
-        counts: dict[float, int] = sum_by_value(total)
+    for key, counts in sum_by_key(rows).items():
         of = sum(counts.values())
         if of < options.fewest:
             continue
@@ -120,10 +116,7 @@ def _make_memory_deviation(group: PeerGroup, mib: float, normal: _Memory, node: 
 def find_clock_deviations(begun: Pending, peers: PeerClasses, options: Options) -> Iterator[Deviation]:
     """Nodes whose clock is ahead of the machine that collects, or was set back while the node ran; where most clocks
     of a class are wrong, it is that machine's."""
-    wrong: dict[str, list[tuple[str, float]]] = {}
-    for node, name, seconds in begun():
-        if name in peers.of:
-            wrong.setdefault(peers.of[name], []).append((node, seconds))
+    wrong = group_by_key((peers.of[name], (node, seconds)) for node, name, seconds in begun() if name in peers.of)
     for name, nodes in wrong.items():
         of = peers.sizes[name]
         if of - len(nodes) < options.majority * of:
@@ -163,12 +156,10 @@ def find_probe_deviations(
 
 def _find_served(rows: list[Row], of: Mapping[str, str], options: Options) -> dict[tuple[str, str], Baseline]:
     """Probes that serve nearly everywhere in their class, and not everywhere."""
-    statuses: dict[tuple[str, str], list[tuple[str, int]]] = {}
-    for name, what, status, _, count in rows:
-        statuses.setdefault((of[name], what), []).append((status, count))
+    statuses = sum_by_key(((of[name], what), status, count) for name, what, status, _, count in rows)
     expected: dict[tuple[str, str], Baseline] = {}
-    for key, node_rows in statuses.items():
-        normal = find_baseline(sum_by_value(node_rows), options)
+    for key, counts in statuses.items():
+        normal = find_baseline(counts, options)
         if normal is not None and normal.value in _SERVED and normal.has < normal.of:
             expected[key] = normal
     return expected
@@ -187,12 +178,9 @@ def _describe_slow(
 
 def _find_limits(rows: list[Row], options: Options) -> dict[Row, tuple[float, Baseline]]:
     """Of a probe in a class: seconds from which on it is slow."""
-    times: dict[Row, list[tuple[float | None, int]]] = {}
-    for name, what, _, step, count in rows:
-        times.setdefault((name, what), []).append((None if step is None else step * _STEP, count))
-    limits = {}
-    for key, time in times.items():
-        counts = sum_by_value(time)
+    times = (((name, what), None if step is None else step * _STEP, count) for name, what, _, step, count in rows)
+    limits: dict[Row, tuple[float, Baseline]] = {}
+    for key, counts in sum_by_key(times).items():
         of = sum(counts.values())
         if of < options.fewest:
             continue

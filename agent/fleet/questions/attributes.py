@@ -16,6 +16,7 @@ from agent.fleet.engines.query import (
     statement,
 )
 from agent.fleet.questions.baseline import CLASS
+from agent.model.labels import group_by_key
 
 
 class Attribute(NamedTuple):
@@ -181,9 +182,7 @@ class TablePass(NamedTuple):
 
 def _list_parts() -> list[TablePass]:
     """One for each table and choice of its rows."""
-    together: dict[tuple[str, str], list[Attribute]] = {}
-    for attribute in ATTRIBUTES:
-        together.setdefault((attribute.table, attribute.which or _WHICH[attribute.rails]), []).append(attribute)
+    together = group_by_key(((one.table, one.which or _WHICH[one.rails]), one) for one in ATTRIBUTES)
     return [_make_part(table, which, attributes) for (table, which), attributes in together.items()]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from agent.fleet.engines.query import Pending, query
 from agent.fleet.questions.options import Options
+from agent.model.labels import group_by_key
 
+K = TypeVar("K", bound=Hashable)
 CLASS = "hardware_class"
 
 
@@ -104,3 +106,13 @@ def sum_by_value(rows: Iterable[tuple[Any, int]]) -> dict[Any, int]:
         if value is not None:
             counts_of[value] = counts_of.get(value, 0) + count
     return counts_of
+
+
+def sum_by_key(rows: Iterable[tuple[K, Any, int]]) -> dict[K, dict[Any, int]]:
+    """The same of each key, which comes first.
+
+    >>> sum_by_key([("x", "a", 1), ("y", None, 5), ("x", "a", 2)])
+    {'x': {'a': 3}, 'y': {}}
+    """
+    groups = group_by_key((key, (value, count)) for key, value, count in rows)
+    return {key: sum_by_value(counts) for key, counts in groups.items()}

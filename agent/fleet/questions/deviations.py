@@ -9,6 +9,7 @@ import msgspec
 
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.baseline import Baseline
+from agent.model.labels import group_by_key
 
 LABELS = 8  # of devices that one answer names
 
@@ -118,11 +119,9 @@ class NoMajority(msgspec.Struct, frozen=True, kw_only=True):
 def fold_deviations(odds: Iterable[Deviation], stale: frozenset[str] = frozenset()) -> list[tuple[Outlier, set[str]]]:
     """Answers and their nodes, what costs most first, and of that most nodes last: a single cable is easier to overlook
     than a roll-out."""
-    alike: dict[tuple[str, str, str, str, str | None], list[Deviation]] = {}
-    for deviation in odds:
-        alike.setdefault(
-            (deviation.group.key, deviation.group.hardware_class, deviation.value, deviation.expected, deviation.by), []
-        ).append(deviation)
+    alike = group_by_key(
+        ((one.group.key, one.group.hardware_class, one.value, one.expected, one.by), one) for one in odds
+    )
     parts = [part for same in alike.values() for part in _group_by_rails(same)]
     outliers = [_make_outlier(part, stale) for part in parts]
     hosts = {id(outlier): {deviation.node for deviation in part} for outlier, part in zip(outliers, parts, strict=True)}
@@ -149,13 +148,8 @@ def _group_by_rails(odds: list[Deviation]) -> list[list[Deviation]]:
     """Nodes of which the same rails are odd: rail 9 of sixteen nodes is another matter than rail 5 of one."""
     if odds[0].group.one != "rail":
         return [odds]
-    rails: dict[str, set[str | None]] = {}
-    for deviation in odds:
-        rails.setdefault(deviation.node, set()).add(deviation.group.place)
-    parts: dict[frozenset[str | None], list[Deviation]] = {}
-    for deviation in odds:
-        parts.setdefault(frozenset(rails[deviation.node]), []).append(deviation)
-    return list(parts.values())
+    rails = group_by_key((deviation.node, deviation.group.place) for deviation in odds)
+    return list(group_by_key((frozenset(rails[deviation.node]), deviation) for deviation in odds).values())
 
 
 def _make_outlier(odds: list[Deviation], stale: frozenset[str]) -> Outlier:
@@ -183,9 +177,7 @@ def _make_outlier(odds: list[Deviation], stale: frozenset[str]) -> Outlier:
 
 
 def _absorb(outliers: list[Outlier], hosts: dict[int, set[str]]) -> list[tuple[Outlier, set[str]]]:
-    causes: dict[tuple[str, str], list[Outlier]] = {}
-    for one in outliers:
-        causes.setdefault((one.hardware_class, one.attribute), []).append(one)
+    causes = group_by_key(((one.hardware_class, one.attribute), one) for one in outliers)
     because: dict[int, Outlier] = {}
     for one in outliers:
         for key in FOLLOWS.get(one.attribute, ()):

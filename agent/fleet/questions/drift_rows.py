@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import LookupQuery, Pending, Row, identifiers, lookup, query, quote
+from agent.fleet.engines.query import LookupQuery, Pending, identifiers, lookup, query, quote
 from agent.fleet.engines.schema import HISTORY
 from agent.fleet.table import TEXT, TIME
 from agent.fleet.tables import TABLES, Column
+from agent.model.labels import group_by_key
 
 GONE, NEW, MOVED = "gone", "new", "moved"
 BAGS = ("cmdline", "services", "settings", "part_settings")  # reported word by word
@@ -81,10 +82,7 @@ def compare_times(tables: Tables, since: datetime) -> tuple[set[str], list[Compa
     """
     moments = tables.rows(MOMENTS.bind(moment=since))
     new = {node for node, table, _, before in moments if table in ("host", "switch") and before is None}
-    changed: dict[str, list[Row]] = {}
-    for node, table, last, before in moments:
-        if node not in new:
-            changed.setdefault(table, []).append((node, last, before))
+    changed = group_by_key((table, (node, *times)) for node, table, *times in moments if node not in new)
     compared = [
         Compared(subject, {node: last for node, last, _ in rows}, tables.submit_by_keys(pairs, rows))
         for subject, pairs in zip(SUBJECTS, PAIRS, strict=True)

@@ -28,6 +28,7 @@ from agent.fleet.questions.identities import (
     list_columns,
 )
 from agent.fleet.questions.options import ORDINARY, Options
+from agent.model.labels import group_by_key
 
 NAME = "node name"  # the one kind that several machines have under one node
 _MACHINES = 8  # that are named
@@ -186,11 +187,8 @@ def _join_one_machine(groups: list[_Found]) -> list[_Found]:
 
     Its serial number and devices, or without one GPUs and NICs: a single part that moved is shared alone.
     """
-    by_nodes: dict[frozenset[str], list[_Found]] = {}
-    for duplicate in groups:
-        by_nodes.setdefault(duplicate.nodes, []).append(duplicate)
     answers: list[_Found] = []
-    for nodes, alike in by_nodes.items():
+    for nodes, alike in group_by_key((duplicate.nodes, duplicate) for duplicate in groups).items():
         kinds = {one.kind for one in alike}
         has_both = bool(kinds & _OF_GPUS and kinds & _OF_NICS)
         has_serial = "serial number" in kinds and len(kinds & (_OF_GPUS | _OF_NICS)) > 1

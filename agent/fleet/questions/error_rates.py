@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, matching, query, statement
-from agent.fleet.questions.baseline import CLASS, Baseline, median, spread
+from agent.fleet.questions.baseline import CLASS, Baseline, median, spread, sum_by_key, sum_by_value
 from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.options import Options
 from agent.fleet.table import INT, TEXT
@@ -60,10 +60,7 @@ def find_rate_deviations(
     tables: Tables, windows: Pending, rates: Pending, of: Mapping[str, str], options: Options
 ) -> Iterator[Deviation]:
     """Parts whose errors grow clearly faster than those of the same place on other nodes of the class."""
-    compared: dict[str, int] = {}
-    for name, nodes in windows():
-        if name in of:
-            compared[of[name]] = compared.get(of[name], 0) + nodes
+    compared = sum_by_value((of[name], nodes) for name, nodes in windows() if name in of)
     rows = [row for row in rates() if row[0] in of and _is_compared(row[1])]
     limits = _find_limits(rows, of, compared, options)
     far = {row[:4] for row in rows if (key := (of[row[0]], *row[1:3])) in limits and row[3] >= limits[key].per_hour}
@@ -93,10 +90,9 @@ def _find_limits(
     rows: list[Row], of: Mapping[str, str], compared: Mapping[str, int], options: Options
 ) -> dict[tuple[str, str, str], _RateLimit]:
     """`compared`: nodes with a window of each class; those without a row have a rate of none."""
-    counts: dict[tuple[str, str, str], dict[float, int]] = {}
-    for name, counter, place, per_hour, _, nodes in rows:
-        rates = counts.setdefault((of[name], counter, place), {})
-        rates[per_hour] = rates.get(per_hour, 0) + nodes
+    counts = sum_by_key(
+        ((of[name], counter, place), per_hour, nodes) for name, counter, place, per_hour, _, nodes in rows
+    )
     limits = {}
     for key, rates in counts.items():
         nodes = compared.get(key[0], 0)

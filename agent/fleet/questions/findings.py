@@ -13,6 +13,7 @@ from agent.fleet.questions.baseline import CLASS, SIZES, sizes
 from agent.fleet.questions.deviations import LABELS
 from agent.fleet.questions.options import ORDINARY, Options, find_stale_nodes, format_stamp
 from agent.model.finding import SEVERITIES
+from agent.model.labels import group_by_key
 
 _WHOLE = 0.5  # share of a class from which on a finding is a matter of the class
 _PARTS = 8  # physical parts that are named
@@ -135,10 +136,7 @@ WITHOUT = lookup(_GROUP, "findings", "nodes_without")
 def _find_lacking(tables: Tables, whole: dict[tuple[str, str], list[Any]], of: dict[str, int]) -> dict[Row, list[str]]:
     """Rule, severity and class -> nodes of the class that do not have it, where these are few."""
     few = [row[:3] for rows in whole.values() for row in rows if 0 < of[row[2]] - row[3] <= _NAMED]
-    missing_hosts: dict[Row, list[str]] = {}
-    for rule, severity, name, node in tables.fetch_by_keys(WITHOUT, few):
-        missing_hosts.setdefault((rule, severity, name), []).append(node)
-    return missing_hosts
+    return group_by_key((tuple(key), node) for *key, node in tables.fetch_by_keys(WITHOUT, few))
 
 
 def _make_group(rows: list[Any], of: dict[str, int], lacking: dict[Row, list[str]], **own: Any) -> FindingGroup:

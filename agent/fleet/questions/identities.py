@@ -27,6 +27,7 @@ from agent.fleet.known_duplicates import placeholder
 from agent.fleet.questions.baseline import CLASS
 from agent.fleet.questions.options import NEWEST, Options, subtract_time
 from agent.fleet.table import INT, TEXT
+from agent.model.labels import group_by_key
 
 CHANGING = query("duplicates", "changing_names")
 MACHINES = lookup({"node": TEXT}, "duplicates", "machines_of_names", matching=matching(("node",), null_safe=False))
@@ -205,10 +206,7 @@ SUBNETS = SUBNET_LEVELS[0].sums
 
 def _find_shared(level: tuple[str, ...], ports: list[Row]) -> Iterator[Shared]:
     """Ports that have their LID in common with another node's. `ports`: level, LID, node, label."""
-    holders: dict[Row, list[tuple[str, str | None]]] = {}
-    for *key, node, label in ports:
-        holders.setdefault(tuple(key), []).append((node, label))
-    for (*subnet, lid), holder in holders.items():
+    for (*subnet, lid), holder in group_by_key((tuple(key), (node, label)) for *key, node, label in ports).items():
         if len({node for node, _ in holder}) > 1:
             yield _describe_subnet(dict(zip(level, subnet, strict=True))), lid, holder
 

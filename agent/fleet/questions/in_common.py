@@ -15,6 +15,7 @@ from agent.fleet.questions.baseline import CLASS
 from agent.fleet.questions.deviations import Outlier
 from agent.fleet.questions.domains import Racks
 from agent.fleet.table import TEXT
+from agent.model.labels import group_by_key
 
 _CHANCE = 0.002  # that so many nodes of the class have it by chance: what is more likely is not reported
 _MOST = 500  # nodes of an answer: more are no matter of one rack or leaf
@@ -144,9 +145,7 @@ def _find_common(outlier: Outlier, facts: list[_Facts]) -> dict[Fact, int]:
 
 def _sum_sizes(tables: Tables, wanted: Iterable[tuple[str, Fact]]) -> dict[tuple[str, Fact], int]:
     """How many nodes of a class have it."""
-    keys: dict[str, list[tuple[str, str]]] = {}
-    for name, fact in sorted(wanted, key=str):
-        keys.setdefault(fact.kind, []).append((name, fact.value))
+    keys = group_by_key((fact.kind, (name, fact.value)) for name, fact in sorted(wanted, key=str))
     sizes: dict[tuple[str, Fact], int] = {}
     begun = {at: tables.submit_by_keys(query, keys.get(_kind(*at), ())) for at, query in FACT_NODES.items()}
     for at, rows in begun.items():

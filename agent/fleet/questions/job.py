@@ -13,6 +13,7 @@ from agent.fleet.engines.query import query, table_query
 from agent.fleet.hostlist import fold
 from agent.model.finding import Gpudirect, Summary, list_devices
 from agent.model.gpu import Gpu, GpuLink, Remote
+from agent.model.labels import group_by_key
 from agent.model.nic import Nic, Port
 from agent.model.node import Cpu, Nccl, NcclLibrary, Node, Software
 from agent.model.pci import Link, LinkQuality, PciFunction
@@ -47,11 +48,8 @@ def predict_job(tables: Tables, question: Question) -> Recommendation:
 
 def _order_nodes(tables: Tables) -> list[str]:
     """Hosts leaf by leaf, by the switch of each one's first rail; those without a known one are left out."""
-    hosts: defaultdict[str, set[str]] = defaultdict(set)
-    for leaf_query in _LEAVES:
-        for node, leaf in tables.rows(leaf_query):
-            hosts[leaf].add(node)
-    return [f"{leaf}: {fold(nodes)}" for leaf, nodes in sorted(hosts.items())]
+    hosts = group_by_key((leaf, node) for leaf_query in _LEAVES for node, leaf in tables.rows(leaf_query))
+    return [f"{leaf}: {fold(set(nodes))}" for leaf, nodes in sorted(hosts.items())]
 
 
 def read_nodes(tables: Tables) -> list[NodeFacts]:
@@ -113,13 +111,14 @@ def _make_gpus(rows: Rows, functions: dict[str, tuple[Any, ...]]) -> Iterator[Gp
 
 
 def _make_nics(rows: Rows) -> Iterator[Nic]:
-    ports: defaultdict[str, list[Port]] = defaultdict(list)
-    for nic, port, layer, state, rate in rows.get("port", ()):
-        ports[nic].append(Port(port=port, link_layer=layer, state=state, rate_gbit_s=rate))
+    ports = group_by_key(
+        (nic, Port(port=port, link_layer=layer, state=state, rate_gbit_s=rate))
+        for nic, port, layer, state, rate in rows.get("port", ())
+    )
     for name, label, role, driver, rdma_device, virtual in rows.get("nic", ()):
         yield Nic(
             id=name, label=label or name, pci=name, rdma_device=rdma_device, driver=driver, role=role or "unknown",
-            virtual_function=bool(virtual), ports=ports[name],
+            virtual_function=bool(virtual), ports=ports.get(name, []),
         )  # fmt: skip
 
 

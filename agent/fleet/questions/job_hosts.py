@@ -14,6 +14,7 @@ from agent.fleet.stored_rows import StoredRow, build_named, build_part
 from agent.fleet.table import TEXT
 from agent.model.finding import Finding, Silenced, Summary
 from agent.model.gpu import Fabric, Gpu
+from agent.model.labels import group_by_key
 from agent.model.nic import FabricNeighbor, Gid, Neighbor, Netdev, Nic, Port
 from agent.model.node import Event, Node, Service, Software
 from agent.model.report import Generator, Report, Source
@@ -27,9 +28,7 @@ def make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
     """What a cause is joined with: parts, their states, findings."""
     ports: defaultdict[str, list[Port]] = defaultdict(list)
     counters = {(row["nic"], row["port"]): row for row in rows.get("port_counter", ())}
-    addresses: defaultdict[str, list[str]] = defaultdict(list)
-    for row in rows.get("address", ()):
-        addresses[row["netdev"]].append(str(row["address"]).partition("/")[0])
+    addresses = group_by_key((row["netdev"], str(row["address"]).partition("/")[0]) for row in rows.get("address", ()))
     for row in rows.get("port", ()):
         counted = counters.get((row["nic"], row["port"]), {})
         switch, number = row["neighbor_name"], row["neighbor_port"] or 0
@@ -46,7 +45,7 @@ def make_report(name: str, rows: Rows, looked_at: datetime | None) -> Report:
     states = [text.partition("=") for text in str(host["services"] or "").split()]
     return Report(
         generated_at="",
-        observed_at=looked_at.strftime("%Y-%m-%dT%H:%M:%SZ") if looked_at else None,
+        observed_at=_write_moment(looked_at),
         generator=Generator(name="fabricscope", version=""),
         source=Source(kind="dataset"),
         node=Node(hostname=name),

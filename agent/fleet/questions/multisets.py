@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import LookupQuery, Pending, Row, lookup, query, quote, statement
 from agent.fleet.known_duplicates import OWN, PATTERN
-from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline
+from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline, sum_by_key
 from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.kinds import find_members
 from agent.fleet.questions.options import Options
@@ -104,9 +103,7 @@ def _find_deviations(
     chosen: bool = False,
 ) -> Iterator[Deviation]:
     """`rows`: class, text, how many. `of`: as which class each is compared. `chosen`: see Bag."""  # fmt: skip
-    texts: dict[str, Counter[str]] = {}
-    for name, text, count in rows:
-        texts.setdefault(of[name], Counter())[text] += count
+    texts = sum_by_key((of[name], text, count) for name, text, count in rows)
     parsed = {text: parse_words(text, bag.own) for _, text, *_ in rows}
     expected = {
         name: _find_baselines({text: parsed[text] for text in often}, often, bag, options)
@@ -134,15 +131,15 @@ def _find_baselines(
     parsed: dict[str, dict[str, str]], counts: dict[str, int], bag: Multiset, options: Options
 ) -> dict[str, Baseline]:
     """The usual words of every name that any node has."""
-    values: dict[str, Counter[str]] = {}
-    for text, counts_of in parsed.items():
-        for name, value in counts_of.items():
-            values.setdefault(name, Counter())[value] += counts[text]
+    values = sum_by_key(
+        (name, value, counts[text]) for text, counts_of in parsed.items() for name, value in counts_of.items()
+    )
     of = sum(counts.values())
     expected = {}
     for name, multiset in values.items():
-        if bag.whole and multiset.total() < of:
-            multiset[ABSENT] = of - multiset.total()
+        has = sum(multiset.values())
+        if bag.whole and has < of:
+            multiset[ABSENT] = of - has
         if len(multiset) > 1:
             normal = find_baseline(multiset, options)
             if normal is not None:

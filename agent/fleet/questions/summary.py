@@ -13,6 +13,7 @@ import msgspec
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import Pending, Row, lookup, query
 from agent.fleet.hostlist import fold
+from agent.fleet.questions.baseline import sum_by_key
 from agent.fleet.questions.kinds import KINDS, DigestGroups, Kind
 from agent.fleet.questions.options import (
     NODE_STATES,
@@ -27,6 +28,7 @@ from agent.fleet.questions.options import (
 )
 from agent.fleet.table import INT, TEXT
 from agent.model.finding import SEVERITIES, VERDICTS, rank_gravity
+from agent.model.labels import group_by_key
 
 LOST = query("summary", "lost_gpus")
 LOST_SINCE = timedelta(days=7)
@@ -236,22 +238,12 @@ def _states(tables: Tables, kinds: list[Kind] | None) -> list[Row]:
 
 
 def _sum_by_state(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
-    return _sum_by_rule((rule, state, count) for rule, state, _, count in rows)
+    return sum_by_key((rule, state, count) for rule, state, _, count in rows)
 
 
 def _sum_reasons(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
     """Why rules are unknown."""
-    return _sum_by_rule(
-        (rule, reason or _NO_REASON, count) for rule, state, reason, count in rows if state == "unknown"
-    )
-
-
-def _sum_by_rule(rows: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
-    counts_of: dict[str, dict[str, int]] = {}
-    for rule, what, count in rows:
-        counts = counts_of.setdefault(rule, {})
-        counts[what] = counts.get(what, 0) + count
-    return counts_of
+    return sum_by_key((rule, reason or _NO_REASON, count) for rule, state, reason, count in rows if state == "unknown")
 
 
 def _list_worst(bad: Pending, cut: datetime, lost_gpus: Iterable[LostGpus]) -> list[Worst]:
@@ -286,9 +278,8 @@ def _list_worst(bad: Pending, cut: datetime, lost_gpus: Iterable[LostGpus]) -> l
 
 def _add_findings(tables: Tables, worst: list[Worst]) -> list[Worst]:
     """What is wrong with each of these nodes."""
-    rows_of: dict[str, list[Row]] = {}
-    for name, *row in tables.fetch_by_keys(FINDINGS, [(node.node,) for node in worst]):
-        rows_of.setdefault(name, []).append(tuple(row))
+    found = tables.fetch_by_keys(FINDINGS, [(node.node,) for node in worst])
+    rows_of = group_by_key((name, tuple(row)) for name, *row in found)
     return [
         msgspec.structs.replace(node, findings=_describe_findings(rows_of.get(node.node, [])) or node.findings)
         for node in worst
@@ -298,9 +289,8 @@ def _add_findings(tables: Tables, worst: list[Worst]) -> list[Worst]:
 def _describe_findings(rows: Iterable[Row]) -> list[str]:
     """`rows`: severity, subject, percent that it costs, rule, label."""
     loud = [row for row in rows if row[0] in SEVERITIES[1:]]
-    labels_of: dict[str, list[str]] = {}
-    for *_, rule, label in sorted(loud, key=lambda row: (rank_gravity(*row[:3]), row[3], row[4] or "")):
-        labels_of.setdefault(rule, []).append(label or "node")
+    loud.sort(key=lambda row: (rank_gravity(*row[:3]), row[3], row[4] or ""))
+    labels_of = group_by_key((rule, label or "node") for *_, rule, label in loud)
     texts = []
     for rule, labels in labels_of.items():
         place = "" if labels[0] == "node" else f" {labels[0]}"
@@ -309,8 +299,5 @@ def _describe_findings(rows: Iterable[Row]) -> list[str]:
 
 
 def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
-    totals = dict.fromkeys(NODE_STATES, 0)
-    for counter in counts:
-        for verdict, count in counter.items():
-            totals[verdict] = totals.get(verdict, 0) + count
-    return {verdict: count for verdict, count in totals.items() if count}
+    totals: Counter[str] = sum(map(Counter, counts), Counter())
+    return {verdict: totals[verdict] for verdict in NODE_STATES if totals[verdict]}

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -180,13 +181,12 @@ class Reader:
             format_part_settings(report, of_rails),
         )
         tables[HOST.name] = [verdicts.host_row(report, label, totals)]
-        ids, digests = self._add_own(tables)
+        day = label.observed_at.date().isoformat()  # all of it the same: history has the first report of each
+        ids, digests = self._add_own(tables, {PORT_COUNTER.name: day})
         ids[COUNTER.name] = counters.numbers
         ids[PCI.name], digests[PCI.name] = functions.rows, self._pci.join_digests(functions.rows)
         for name, of_table in numbers.items():
             ids[name], digests[name] = of_table, self._shared[name].join_digests(of_table)
-        if ids[PORT_COUNTER.name]:  # the same all day: history has the first report of each
-            digests[PORT_COUNTER.name] = label.observed_at.date().isoformat()
         window = report.counters_window
         if window is not None and window.seconds:  # the node judged it
             pending = b""
@@ -208,13 +208,16 @@ class Reader:
         """Numbers of rows of table check."""
         return array("I", map(self._shared["check"].number, rows))
 
-    def _add_own(self, tables: Mapping[str, list[Row]]) -> tuple[NodeIndex, dict[str, str]]:
-        """Numbers and digests of all tables, as yet those of these rows."""
+    def _add_own(
+        self, tables: Mapping[str, list[Row]], given: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[NodeIndex, dict[str, str]]:
+        """Numbers and digests of all tables, as yet those of these rows. `given`: digests that are not of rows."""
         ids: NodeIndex = dict.fromkeys(NAMES, _NO_NUMBERS)
         digests = dict.fromkeys(NAMES, "")
         for name, rows in tables.items():
             if rows:
-                ids[name], digests[name] = self._own[name].extend(rows), self._own[name].digest(rows)
+                ids[name] = self._own[name].extend(rows)
+                digests[name] = given.get(name) or self._own[name].digest(rows)
         return ids, digests
 
     def _gpus(
@@ -227,12 +230,13 @@ class Reader:
             numbers += links.numbers
             counters.include(links.counters)
             rows.append(devices.gpu_row(gpu, len(links.numbers), links.active))
-            c2c = gpu.c2c.errors if gpu.c2c is not None else {}
+            subject, c2c = f"gpu:{gpu.id}", gpu.c2c.errors if gpu.c2c is not None else {}
             names = (*gpu.pcie_counters, *gpu.error_counts, *c2c)
             counters.add_shape(gpu.id, gpu.uuid or gpu.serial, names, str(links.counters.shape))
-            counters.add_rows(f"gpu:{gpu.id}", gpu.pcie_counters)
-            counters.add_rows(f"gpu:{gpu.id}", gpu.error_counts)
-            counters.add_rows(f"gpu:{gpu.id}", {f"c2c_{name}": count for name, count in c2c.items()})
+            counters.add_rows(subject, gpu.pcie_counters)
+            counters.add_rows(subject, gpu.error_counts)
+            if c2c:
+                counters.add_rows(subject, {f"c2c_{name}": count for name, count in c2c.items()})
         return rows, numbers
 
     def _gpu_links(self, gpu: device_fields.GpuFields, place: int, whole: Raw | bytes) -> _Links:

@@ -58,7 +58,7 @@ class NameList:
 class _Layout(NamedTuple):
     """All counters of several devices, one after the other."""
 
-    places: range
+    places: list[int]  # a range would make an object of each, every time
     subjects: list[str]
     codes: list[int]  # of the subjects
     names: list[int]
@@ -94,9 +94,9 @@ class CounterRows:
 
     def add(
         self, subjects: Sequence[str], lists: Sequence[NameList], values: list[int]
-    ) -> tuple[array[int], list[tuple[str, int | None, int]]]:
-        """Those that are not zero, of several devices at once: numbers of their rows; and of those that count errors
-        and events subject and name, the value at which it stops, and the value."""
+    ) -> tuple[array[int], list[str], bool]:
+        """Those that are not zero, of several devices at once: numbers of their rows; those that count errors and
+        events, as texts; and whether one of these is at its maximum."""
         key = tuple(subjects), tuple(lists)
         layout = self._layouts.get(key) or self._lay_out(*key)
         places = list(compress(layout.places, values))
@@ -111,15 +111,15 @@ class CounterRows:
         self.subject.extend(map(layout.codes.__getitem__, places))
         self.name.extend(map(layout.names.__getitem__, places))
         watched = map(layout.watched.__getitem__, places)
-        standing = [
-            (f"{layout.subjects[place]} {of[0]}", of[1], count)
-            for of, place, count in zip(watched, places, counts, strict=True)
-            if of is not None
-        ]
-        return list_numbers(start, len(self.value)), standing
+        standing, is_at_end = [], False
+        for of, place, count in zip(watched, places, counts, strict=True):
+            if of is not None:
+                standing.append(f"{layout.subjects[place]} {of[0]} {count}")
+                is_at_end = is_at_end or count in _ALL_ONES or count == of[1]
+        return list_numbers(start, len(self.value)), standing, is_at_end
 
     def _lay_out(self, subjects: tuple[str, ...], lists: tuple[NameList, ...]) -> _Layout:
-        layout = _Layout(range(sum(len(known.codes) for known in lists)), [], [], [], [])
+        layout = _Layout([*range(sum(len(known.codes) for known in lists))], [], [], [], [])
         for subject, known in zip(subjects, lists, strict=True):
             count = len(known.codes)
             layout.subjects.extend([subject] * count)
@@ -178,12 +178,11 @@ class ReportCounters:
     def numbers(self) -> array[int]:
         """Of rows of table counter."""
         if self._subjects:
-            numbers, watched = self._rows.add(self._subjects, self._lists, self._values)
+            numbers, standing, is_at_end = self._rows.add(self._subjects, self._lists, self._values)
             self._subjects, self._lists, self._values = [], [], []
             self._numbers += numbers
-            for text, end, value in watched:
-                self._standing.append(f"{text} {value}")
-                self._needs_judging = self._needs_judging or value in _ALL_ONES or value == end
+            self._standing += standing
+            self._needs_judging = self._needs_judging or is_at_end
         return self._numbers
 
     @property

@@ -10,10 +10,12 @@ from agent.fleet.rows.device_fields import GpuFields, NetdevFields, NicFields
 from agent.fleet.rows.report_fields import NodeFields
 
 _MAC, _GUID, _IPOIB = 17, 19, 59  # letters; an address of IP over InfiniBand ends with the port's GUID
-_FILLED = (0x0300, 0xFFFE, 0xFFFF)  # what is in the middle of a GUID that was made of a MAC address
+_LENGTHS = frozenset((_MAC, _GUID, _IPOIB))
+_FILLED = frozenset((0x0300, 0xFFFE, 0xFFFF))  # what is in the middle of a GUID that was made of a MAC address
 # one digit alone, as innocent.placeholder() has it: of numbers it is decided in a tenth of the time
 _ALIKE = frozenset(int(digit * count, 16) for digit in "0123456789abcdef" for count in (12, 16))
 _TOP = 1 << 63
+_END = 2 * _TOP
 
 
 def numbers(node: NodeFields, gpus: list[GpuFields], nics: list[NicFields], netdevs: list[NetdevFields]) -> set[int]:
@@ -58,16 +60,18 @@ def _of_address(text: str) -> int:
     >>> _of_address("b8:3f:d2:10:84:a7") == _of_address("b83f:d203:0010:84a7") == 0xB83FD21084A7
     True
     """
-    letters = text[-23:] if len(text) == _IPOIB else text
-    try:
-        number = int(letters.replace(":", ""), 16) if len(text) in (_MAC, _GUID, _IPOIB) else -1
-    except ValueError:
-        number = -1
-    if not 0 <= number < 2 * _TOP:
+    length = len(text)
+    if length not in _LENGTHS:
         return _of_text(text)
-    if number >> 24 & 0xFFFF in _FILLED and len(text) != _MAC:
+    try:
+        number = int((text[-23:] if length == _IPOIB else text).replace(":", ""), 16)
+    except ValueError:
+        return _of_text(text)
+    if not 0 <= number < _END:
+        return _of_text(text)
+    if length != _MAC and number >> 24 & 0xFFFF in _FILLED:
         return number >> 40 << 24 | number & 0xFFFFFF
-    return number - 2 * _TOP if number >= _TOP else number
+    return number - _END if number >= _TOP else number
 
 
 def _of_text(text: str) -> int:

@@ -5,7 +5,6 @@ the accelerators' drivers and IMEX are."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, get_args
 
 import msgspec
@@ -13,7 +12,7 @@ import msgspec
 from agent.fleet.rows.device_fields import GpuFields, NetdevFields, NpuPortFields
 from agent.fleet.rows.recent import Recent
 from agent.fleet.rows.report_fields import ReportFields
-from agent.fleet.rows.row_columns import COMPARED_WORDS
+from agent.fleet.rows.row_columns import COMPARED_WORDS, compile_row
 from agent.fleet.table import Table
 from agent.fleet.tables import GPU, NETDEV
 from agent.model.gpu import Gpu, NpuPort
@@ -25,12 +24,11 @@ _DRIVERS = ("amdgpu", "habanalabs", "neuron")  # modules, of which a node's tabl
 
 
 class _Group:
-    """Fields of one struct. `read`: their values; the first twice, so that of one field, too, it is a tuple."""
+    """Fields of one struct. `read`: their values."""
 
     def __init__(self, parent: str, fields: Sequence[PeerField]) -> None:
         self.parent, self.fields = parent, fields
-        names = [field.path.rpartition(".")[2] for field in fields]
-        self.read: Callable[[Any], tuple[Value, ...]] = attrgetter(*names, *names[:1])
+        self.read: Callable[[Any], tuple[Value, ...]] = compile_row(field.path.rpartition(".")[2] for field in fields)
 
 
 def format_part_settings(report: ReportFields, rails: Sequence[NetdevFields]) -> str | None:
@@ -66,7 +64,7 @@ def _read_alike(groups: Iterable[_Group], parts: Sequence[Any]) -> Iterator[tupl
     """Of each group the values that all parts have; None for others."""
     for group in groups:
         holders = [getattr(part, group.parent) for part in parts] if group.parent else parts
-        if not parts or None in holders:
+        if not parts or not all(holders):
             yield ()
             continue
         first, *others = rows = list(map(group.read, holders))

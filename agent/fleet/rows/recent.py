@@ -106,7 +106,7 @@ class Members:
 
 
 class Lists:
-    """Whole lists by kind of node, the newest first, with a hole where each serial number stood."""
+    """Whole lists by kind of node, what was seen last first, with a hole where each serial number stood."""
 
     def __init__(self) -> None:
         self._seen: dict[object, list[tuple[list[bytes], list[int], Any]]] = {}
@@ -114,9 +114,12 @@ class Lists:
     def find(self, kind: object, text: bytes, at: int = 0) -> tuple[Any, list[int], list[str], int] | None:
         """The list that begins at `at`: what was made of such a one, the places in it that have a serial number apart,
         these numbers, and where it ends."""
-        for pieces, places, result in self._seen.get(kind, ()):
+        seen = self._seen.get(kind, [])
+        for order, (pieces, places, result) in enumerate(seen):
             hit = _serials(text, pieces, at)
             if hit is not None:
+                if order:  # what most nodes have is compared first
+                    seen.insert(0, seen.pop(order))
                 return result, places, *hit
         return None
 
@@ -164,9 +167,9 @@ class Cutter:
 
     def cut(self, text: bytes) -> Cut:
         """Without the lists that are found."""
-        parts: list[bytes] = []
+        parts: list[bytes | memoryview] = []
         known: dict[str, Any] = {}
-        at = 0
+        view, at = memoryview(text), 0
         for name, (key, find) in self._finders.items():
             if name == self._series:
                 if at:
@@ -179,21 +182,21 @@ class Cutter:
                 hit = find(kind, text, start) if start else None
                 if hit is not None:
                     known[name], end = hit
-                    parts += (text[at:start], HOLE)
+                    parts += (view[at:start], HOLE)
                     at = end
                     break
-        return Cut(b"".join((*parts, text[at:])) if parts else text, known)
+        return Cut(b"".join((*parts, view[at:])) if parts else text, known)
 
-    def _cut_series(self, text: bytes, at: int, parts: list[bytes], hits: list[Any]) -> int:
+    def _cut_series(self, text: bytes, at: int, parts: list[bytes | memoryview], hits: list[Any]) -> int:
         """Lists of one name, one after the other behind what was cut out: what is found, and where the last ends."""
         key, find = self._finders[self._series]
-        place, start = 0, _find_value(text, key, at, at + 2 * _SLACK)
+        view, place, start = memoryview(text), 0, _find_value(text, key, at, at + 2 * _SLACK)
         while start:
             hit = find((self._series, place), text, start)
             if hit is not None:
                 part, end = hit
                 hits.append(part)
-                parts += (text[at:start], HOLE)
+                parts += (view[at:start], HOLE)
                 at = start = end
             place, start = place + 1, _find_value(text, key, start, start + 2 * _SLACK)
         return at

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter, itemgetter
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -22,24 +21,28 @@ _TYPES: dict[str, Any] = {TEXT: str | None, INT: Int | None, FLOAT: float | None
 class RowColumns:
     """Makes rows of one table. `computed`: columns whose value is no field of its own; `row` is given those."""
 
+    row: Callable[..., Row]  # of a part, in the order of the table, without the node and its class
+
     def __init__(self, table: Table, *computed: str) -> None:
-        self._names = [column.name for column in table.own]
         self._types = {column.name: _TYPES.get(column.type) for column in table.own}
-        self._own = [name for name in self._names if name not in computed]
-        self._computed = _items(computed)
-        self._order = _items([[*self._own, *computed].index(name) for name in self._names])
+        self._computed = computed
 
     def add_fields(self, parts: type[S]) -> type[S]:
         """Decorates a class: it gets a field for each column that it does not declare itself."""
         declared = {field.encode_name: field.name for field in msgspec.structs.fields(parts)}
-        missing = [(name, self._types[name], None) for name in self._own if name not in declared]
-        self._plain = attrgetter(*(declared.get(name, name) for name in self._own))
+        own = {name: declared.get(name, name) for name in self._types if name not in self._computed}
+        missing = [(name, self._types[name], None) for name in own if name not in declared]
+        self.row = compile_row([own.get(name, name) for name in self._types], self._computed)
         module = parts.__module__
         return msgspec.defstruct(parts.__name__, missing, bases=(parts,), module=module, frozen=True, gc=False)  # type: ignore[return-value]
 
-    def row(self, source: msgspec.Struct, **computed: Any) -> Row:
-        """The row, in the order of the table, without the node and its class."""
-        return self._order(self._plain(source) + self._computed(computed))
+
+def compile_row(names: Iterable[str], computed: Iterable[str] = ()) -> Callable[..., Row]:
+    """A function that makes a tuple of the fields of its argument, in a tenth of the time that attrgetter takes;
+    `computed`: of these it is given the values by name."""
+    values = "".join(f"{name}, " if name in computed else f"source.{name}, " for name in names)
+    make: Callable[..., Row] = eval(f"lambda {', '.join(('source', *computed))}: ({values})")  # noqa: S307 - our own text
+    return make
 
 
 def add_compared(model: Any) -> Callable[[type[S]], type[S]]:
@@ -60,10 +63,3 @@ def fill_row(table: Table, source: object, **computed: Any) -> Row:
     return tuple(
         computed[column.name] if column.name in computed else getattr(source, column.name) for column in table.own
     )
-
-
-def _items(keys: Any) -> Callable[[Any], Row]:
-    """The values of several keys as a tuple, however many they are."""
-    if len(keys) > 1:
-        return itemgetter(*keys)
-    return lambda values: tuple(values[key] for key in keys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent.fleet.questions.duplicates import NAME, Duplicate, Duplicates
 from agent.fleet.text.parts import count, hosts, number, wrap_item
+from agent.model.labels import group_by_key
 from agent.outputs.text.lines import Line, make_line, wrap_paragraph
 
 _LABELLED = 6
@@ -15,9 +16,7 @@ def page(answer: Duplicates, width: int = 80) -> list[Line]:
     many = len(answer.duplicates)
     first = f"{count(many, 'identifier')} on more than one node or machine" if many else "no duplicate identifiers"
     lines = [make_line((first, "" if many else "ok"))]
-    by_nodes: dict[tuple[str | None, ...], list[Duplicate]] = {}
-    for duplicate in answer.duplicates:
-        by_nodes.setdefault((duplicate.kind, duplicate.hosts, duplicate.note), []).append(duplicate)
+    by_nodes = group_by_key(((one.kind, one.hosts, one.note), one) for one in answer.duplicates)
     for alike in by_nodes.values():
         lines += [line for text in _describe_alike(alike) for line in wrap_item(text, width)]
     for note in answer.not_judged:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from agent.outputs.text.lines import Line, clean, make_line, wrap_paragraph
+from agent.outputs.text.lines import Line, clean, join_cells, make_line, wrap_paragraph
 
 STYLES = {word: word for word in ("critical", "error", "warning", "info", "ok")} | {"stale": "warning"}
 FLEET_HISTORY = "from the fleet's history"  # of findings that the fleet made of two reports
@@ -93,28 +93,21 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, left: 
     if not rows:
         return []
     cells = [[clean(cell) for cell in row] for row in rows]
-    widths = [max(len(row[at]) for row in [list(head), *cells]) for at in range(len(head))]
+    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
+    numbers = range(left, len(head))
     over = sum(widths) + 2 * len(widths) - width
     if over > 0:
         widths[left - 1] = max(16, widths[left - 1] - over)
-    lines = [make_line((_row(head, widths, left), "dim"))]
+    lines = [make_line((f"  {join_cells(head, widths, numbers)}", "dim"))]
     for row in cells:
         text = row[left - 1]
         if len(text) > widths[left - 1]:
             text = " ".join(_break_word(word, widths[left - 1] - 2) for word in text.split())
         folded = textwrap.wrap(text, widths[left - 1], subsequent_indent="  ") or [""]
-        lines.append(make_line(_row([*row[: left - 1], folded[0], *row[left:]], widths, left)))
+        lines.append(make_line(f"  {join_cells([*row[: left - 1], folded[0], *row[left:]], widths, numbers)}"))
         before = " " * (2 + sum(width + 2 for width in widths[: left - 1]))
         lines += [make_line(before + rest) for rest in folded[1:]]
     return lines
-
-
-def _row(cells: Sequence[str], widths: Sequence[int], left: int) -> str:
-    parts = (
-        cell.ljust(width) if at < left else cell.rjust(width)
-        for at, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    )
-    return "  " + "  ".join(parts).rstrip()
 
 
 def _break_word(word: str, room: int) -> str:

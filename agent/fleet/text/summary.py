@@ -21,16 +21,15 @@ def page(answer: FleetSummary, width: int = 80) -> list[Line]:
     """The whole answer."""
     if not answer.nodes:
         return [make_line("no nodes")]
-    first = f"{count(answer.nodes, 'node')}, newest report {answer.newest}, oldest {answer.oldest}"
-    lines = wrap_paragraph(first, width, "  ", "bold", first="")
-    if answer.silent:
-        lines += wrap_paragraph(describe_silence(answer), width, "  ", "warning")
     spans = [
         (f"{number(answer.verdicts[verdict])} {verdict.replace('_', ' ')}", STYLES.get(verdict, ""))
         for verdict in NODE_STATES
         if verdict in answer.verdicts
     ]
-    lines += _wrap_spans(spans, width)
+    lines = _wrap_spans([(f"{count(answer.nodes, 'node')}:", "bold"), *spans], width)
+    lines += wrap_paragraph(f"newest report {answer.newest}, oldest {answer.oldest}", width)
+    if answer.silent:
+        lines += wrap_paragraph(describe_silence(answer), width, "  ", "warning")
     if answer.stale:
         than = "than the newest by more than" if answer.silent else "than"
         text = f"stale (report older {than} {duration(answer.stale_after_seconds)}): "
@@ -39,10 +38,10 @@ def page(answer: FleetSummary, width: int = 80) -> list[Line]:
         lines += wrap_item(text + hosts(answer.stale_hosts, answer.stale) + known, width)
     if answer.lost_gpus:
         lines += wrap_item(describe_lost_gpus(answer), width, style="warning")
-    lines += [BLANK, make_heading("Classes"), *_classes(answer, width)]
-    lines += [BLANK, make_heading("Coverage"), *_coverage(answer, width)]
     if answer.worst:
         lines += [BLANK, make_heading("Worst nodes"), *_worst(answer, width)]
+    lines += [BLANK, make_heading("Classes"), *_classes(answer, width)]
+    lines += [BLANK, make_heading("Coverage"), *_coverage(answer, width)]
     return lines
 
 
@@ -65,7 +64,7 @@ def _wrap_spans(spans: Sequence[Span], width: int) -> list[Line]:
     lines: list[Line] = []
     for span in spans:
         if not lines or line_length(lines[-1]) + 2 + len(span[0]) > width:
-            lines.append(make_line("  ", span))
+            lines.append(make_line("  ", span) if lines else make_line(span))
         else:
             lines[-1] = (*lines[-1], *make_line("  ", span))
     return lines

@@ -14,7 +14,7 @@ import msgspec
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import table_query
-from agent.outputs.text.lines import clean
+from agent.outputs.text.lines import clean, join_cells
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would work out instead of showing it
 
@@ -138,11 +138,12 @@ class _TableLayout:
         self._names = names
         seen = [names, *rows[:_SEEN]]
         self._widths = [min(_WIDEST, max(len(row[at]) for row in seen)) for at in range(len(names))]
-        self._is_number = [
-            any(row[at] is not None for row in values)
-            and all(row[at] is None or (isinstance(row[at], (int, float)) and row[at] is not True) for row in values)
+        self._numbers = {
+            at
             for at in range(len(names))
-        ]
+            if any(row[at] is not None for row in values)
+            and all(row[at] is None or (isinstance(row[at], (int, float)) and row[at] is not True) for row in values)
+        }
         self._is_folded = width is not None and self._total() > width
         if self._is_folded and width is not None:
             self._shrink(width)
@@ -174,7 +175,7 @@ class _TableLayout:
 
     def _shrink(self, width: int) -> None:
         """Take from the widest columns of text until all fit, or none can give any more."""
-        texts = [at for at, is_number in enumerate(self._is_number) if not is_number]
+        texts = [at for at in range(len(self._widths)) if at not in self._numbers]
         while (over := self._total() - width) > 0 and texts:
             widest = max(texts, key=lambda at: self._widths[at])
             least = max(_NARROWEST, len(self._names[widest]))
@@ -183,11 +184,7 @@ class _TableLayout:
             self._widths[widest] = max(least, self._widths[widest] - max(over // len(texts), 1))
 
     def _line(self, cells: Sequence[str]) -> str:
-        parts = [
-            text.rjust(width) if is_number else text.ljust(width)
-            for text, width, is_number in zip(cells, self._widths, self._is_number, strict=True)
-        ]
-        return "  ".join(parts).rstrip() + "\n"
+        return join_cells(cells, self._widths, self._numbers) + "\n"
 
 
 def _format_value(value: Any) -> str:

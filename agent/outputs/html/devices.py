@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 import msgspec
 
 from agent.model.gpu import Gpu
-from agent.model.labels import name_first
+from agent.model.labels import group_by_key, name_first
 from agent.model.nic import Nic
 from agent.model.pci import CxlDevice, PciFunction
 from agent.model.report import Report
@@ -283,9 +283,7 @@ def _to_text(value: object) -> str:
 
 def _group_equal(value: dict[str, object]) -> list[str]:
     """Combine keys with the same value."""
-    alike: dict[str, list[str]] = {}
-    for key, item in value.items():
-        alike.setdefault(_to_text(item), []).append(key)
+    alike = group_by_key((_to_text(item), key) for key, item in value.items())
     return [f"{' '.join(keys)}: {text}" for text, keys in alike.items()]
 
 

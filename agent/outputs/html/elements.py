@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from agent.model.finding import SEVERITIES, Finding
 from agent.model.report import Report
-from agent.outputs.text.lines import clean
+from agent.outputs.formatting import clean_line
 
 LIMIT = 900  # characters of one text; firmware strings may be very long
 Child = Element | str | None
@@ -54,8 +54,7 @@ def to_text(value: object) -> str:
     """
     if isinstance(value, float):
         return f"{value:.2f}".rstrip("0").rstrip(".")
-    text = clean(str(value))
-    return text if len(text) <= LIMIT else text[: LIMIT - 1] + "…"
+    return clean_line(str(value), LIMIT)
 
 
 MARKED = ("warning", "error", "critical")  # a note marks nothing

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from xml.etree.ElementTree import Element
 
 from agent.model.job_answer import JobAnswer, JobCause, Rank, TimelineEntry
-from agent.model.labels import compress_names, name_runs
+from agent.model.labels import compress_names, group_by_key, name_runs
 from agent.outputs.html.document import read_styles, write_document
 from agent.outputs.html.elements import Child, el, render_table
 from agent.outputs.names import begin_sentence
@@ -222,16 +221,9 @@ def _draw_mark(role: str, x: str, *children: Element) -> Element:
 
 def _find_lanes(entries: Sequence[TimelineEntry]) -> tuple[dict[str, list[int]], int]:
     """Names of lanes with the numbers of their events; ranks that have the same events share one."""
-    events: dict[int, list[int]] = defaultdict(list)
-    others: dict[str, list[int]] = defaultdict(list)
-    for number, entry in enumerate(entries):
-        for rank in entry.ranks:
-            events[rank].append(number)
-        if not entry.ranks:
-            others[entry.host or "job"].append(number)
-    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for rank, numbers in sorted(events.items()):
-        groups[tuple(numbers)].append(rank)
+    events = group_by_key((rank, number) for number, entry in enumerate(entries) for rank in entry.ranks)
+    others = group_by_key((entry.host or "job", number) for number, entry in enumerate(entries) if not entry.ranks)
+    groups = group_by_key((tuple(numbers), rank) for rank, numbers in sorted(events.items()))
     lanes = {_name_lane(ranks): list(numbers) for numbers, ranks in groups.items()} | others
     ordered = sorted(lanes.items(), key=lambda lane: (lane[1][0], len(lane[0]), lane[0]))
     return dict(ordered[:_MOST_LANES]), max(0, len(ordered) - _MOST_LANES)

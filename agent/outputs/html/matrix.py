@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from xml.etree.ElementTree import Element
 
-from agent.model.labels import compress_names
+from agent.model.labels import compress_names, group_by_key
 from agent.model.report import Report
 from agent.model.topology import Path
 from agent.outputs.html.elements import el
@@ -65,9 +65,7 @@ def _describe_rails(
     kind = kinds.pop() or "?"
     if kind in FAR:
         return None
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for gpu, mine in rails.items():
-        groups.setdefault(tuple(mine), []).append(gpu)
+    groups = group_by_key((tuple(mine), gpu) for gpu, mine in rails.items())
     named = [
         f"{compress_names(gpus[gpu] for gpu in members)} – {compress_names(nics[nic] for nic in mine)}"
         for mine, members in groups.items()

@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element
 
 from agent.model.labels import name_first
 from agent.model.report import Report
+from agent.outputs.formatting import clean_line
 from agent.outputs.html.drawn_links import DevicePort, LinkBar, format_rate
 from agent.outputs.html.elements import el
 from agent.outputs.html.layout import (
@@ -292,5 +293,4 @@ def _bar(x: float, end: float, y: float, thick: float, kind: str) -> Element:
 
 
 def _cut_text(text: str, wide: float, character: float = SMALL) -> str:
-    room = max(int(wide / character), 1)
-    return text if len(text) <= room else text[: room - 1] + "…"
+    return clean_line(text, max(int(wide / character), 1))

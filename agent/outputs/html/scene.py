@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agent.model.gpu import Gpu
-from agent.model.labels import compress_names
+from agent.model.labels import compress_names, group_by_key
 from agent.model.nic import Nic
 from agent.model.node import NumaNode
 from agent.model.pci import CxlDevice, PciFunction
@@ -120,10 +120,7 @@ class _SceneBuilder:
         self.limits = find_limited_pairs(report, self.names)
         self.nodes = {node.id: node for node in report.node.numa_nodes}
         self.sockets = sockets_by_numa_node(report)
-        self.interfaces: dict[str, list[str]] = {}
-        for netdev in report.topology.netdevs:
-            if netdev.nic:
-                self.interfaces.setdefault(netdev.nic, []).append(netdev.label)
+        self.interfaces = group_by_key((row.nic, row.label) for row in report.topology.netdevs if row.nic)
 
     def scene(self) -> Scene:
         tree, boxes = self.tree, []

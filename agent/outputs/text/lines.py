@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 Span = tuple[str, str]  # text, style: "" dim bold head ok info warning error critical
 Line = tuple[Span, ...]
@@ -45,6 +45,19 @@ def wrap_all(
 def join_known(parts: Iterable[str | None], separator: str = "  ·  ") -> str:
     """Join the known parts."""
     return separator.join(part for part in parts if part)
+
+
+def join_cells(cells: Sequence[str], widths: Sequence[int], numbers: Container[int]) -> str:
+    """A row of a table; in the columns of these numbers, cells end below each other.
+
+    >>> join_cells(["gpu", "7", ""], [5, 3, 4], {1})
+    'gpu      7'
+    """
+    padded = [
+        cell.rjust(width) if at in numbers else cell.ljust(width)
+        for at, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join(padded).rstrip()
 
 
 def clean(text: str) -> str:

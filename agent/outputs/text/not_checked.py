@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from agent.model.counters import LINK, NETDEV, PORT, list_counted
-from agent.model.labels import group_names, name_first
+from agent.model.labels import group_by_key, group_names, name_first
 from agent.model.reasons import needs_sample
 from agent.model.report import ProbeRun, Report
 from agent.outputs.names import DisplayNames
@@ -78,9 +78,7 @@ def group_by_reason(report: Report) -> dict[str, str]:
     for check in report.checks:
         if not check.unknown and check.state != "unknown":
             continue
-        subjects: dict[str, list[str]] = {}
-        for subject in check.unknown_subjects:
-            subjects.setdefault(subject.reason, []).append(names.subject(subject.subject))
+        subjects = group_by_key((row.reason, names.subject(row.subject)) for row in check.unknown_subjects)
         for reason, which in (subjects or {check.reason or "no reason given": []}).items():
             subject_names = "" if which in ([], ["node"]) else name_first(group_names(which), NAMED_SUBJECTS)
             simple = simplify_reason(reason, report)

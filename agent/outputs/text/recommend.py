@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from agent.model.labels import group_by_key
 from agent.model.prediction import Bound, PlatformComparison, Prediction, Recommendation, SettingAdvice
 from agent.outputs.grouping import describe_loss
-from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_all, wrap_paragraph
+from agent.outputs.text.lines import BLANK, Line, join_cells, make_heading, make_line, wrap_all, wrap_paragraph
 
 _NAMES = {
     "all_reduce": "all-reduce",
@@ -17,6 +18,7 @@ _NAMES = {
 }
 _MOST_REPAIRS = 20  # that are printed
 _LESS_ROOM = ("NCCL chooses", "range", "size")  # columns that a narrow terminal does not have, in this order
+_NUMBERS = ("nodes", "as it is", "healthy")  # columns of numbers
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
@@ -104,44 +106,30 @@ def describe_bound(bound: Bound) -> str:
 
 def _prediction_table(rows: Sequence[Prediction], width: int) -> Iterator[Line]:
     """A narrow terminal has no room for all of it."""
-    keys = list(dict.fromkeys((row.collective, row.size_bytes, row.nodes) for row in rows))
     both = len({row.case for row in rows}) > 1
-    heads = [
-        "collective",
-        "size",
-        "nodes",
-        *(["as it is"] if both else []),
-        "healthy",
-        "range",
-        "NCCL chooses",
-        "bound",
-    ]
-    table = [heads]
-    for key in keys:
-        cases = {row.case: row for row in rows if (row.collective, row.size_bytes, row.nodes) == key}
-        healthy = cases.get("healthy") or next(iter(cases.values()))
+    heads = ["as it is", "healthy"] if both else ["healthy"]
+    table = [["collective", "size", "nodes", *heads, "range", "NCCL chooses", "bound"]]
+    for key, alike in group_by_key(((row.collective, row.size_bytes, row.nodes), row) for row in rows).items():
+        cases = {row.case: row for row in alike}
+        healthy = cases.get("healthy") or alike[0]
         case = cases.get("as_is", healthy)
-        figures = [_figure(cases["as_is"])] if both and "as_is" in cases else []
+        as_it_is = [_figure(cases["as_is"])] if both and "as_is" in cases else []
         table.append(
             [
-                _NAMES.get(key[0], key[0]), format_size(key[1]), str(key[2]), *figures, _figure(healthy),
+                _NAMES.get(key[0], key[0]), format_size(key[1]), str(key[2]), *as_it_is, _figure(healthy),
                 "" if case.range_gbyte_s is None else "{:.0f}-{:.0f}".format(*case.range_gbyte_s),
                 _choice(case), describe_bound(case.bound) if case.bound else "",
             ]
         )  # fmt: skip
-    right = {heads[column] for column in range(2, len(heads) - 3)}
     for name in _LESS_ROOM:
         if sum(map(max, zip(*([len(text) + 2 for text in row] for row in table), strict=True))) <= width:
             break
         at = table[0].index(name)
         table = [[*row[:at], *row[at + 1 :]] for row in table]
-    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    numbers = {at for at, head in enumerate(table[0]) if head in _NUMBERS}
     for number, row in enumerate(table):
-        cells = [
-            text.rjust(size) if head in right else text.ljust(size)
-            for head, text, size in zip(table[0], row, widths, strict=True)
-        ]
-        yield make_line(("  " + "  ".join(cells).rstrip(), "dim" if number == 0 else ""))
+        yield make_line((f"  {join_cells(row, widths, numbers)}", "dim" if number == 0 else ""))
 
 
 def _figure(row: Prediction) -> str:
@@ -155,12 +143,8 @@ def _choice(row: Prediction) -> str:
 
 
 def _bound_lines(rows: Sequence[Prediction], width: int) -> Iterator[Line]:
-    notes: dict[str, dict[str, None]] = {}
-    for row in rows:
-        if row.note:
-            notes.setdefault(row.note, {})[_NAMES.get(row.collective, row.collective)] = None
-    for note, names in notes.items():
-        yield from wrap_paragraph(f"{', '.join(names)}: {note}", width, indent="    ", first="  - ")
+    notes = group_by_key((row.note, _NAMES.get(row.collective, row.collective)) for row in rows if row.note)
+    yield from wrap_all((f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in notes.items()), width)
     worst = _worst_loss(rows)
     if worst is not None:
         bound, have, healthy = worst

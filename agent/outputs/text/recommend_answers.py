@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.model.recommend_answers import JudgedMeasurement, Layout, LogAnswer, MeasuredAnswer, NcclLog, TrainingPlan
-from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_all, wrap_paragraph
+from agent.outputs.text.lines import BLANK, Line, join_cells, make_heading, make_line, wrap_all, wrap_paragraph
 from agent.outputs.text.recommend import format_size
 
 _PLAN_HEADS = ("TP", "CP", "EP", "PP", "DP", "sharding", "recompute", "batches", "GB/GPU", "bubble", "step s")
@@ -37,10 +37,10 @@ def _plan_table(layouts: list[Layout]) -> Iterator[Line]:
         )
         for row in layouts
     ]  # fmt: skip
-    widths = [max(len(row[column]) for row in (_PLAN_HEADS, *rows)) for column in range(len(_PLAN_HEADS))]
-    for number, row in enumerate((_PLAN_HEADS, *rows)):
-        text = "  ".join(cell.rjust(size) for cell, size in zip(row, widths, strict=True))
-        yield make_line((f"  {text}", "dim" if number == 0 else ""))
+    table = [_PLAN_HEADS, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for number, row in enumerate(table):
+        yield make_line((f"  {join_cells(row, widths, range(len(row)))}", "dim" if number == 0 else ""))
 
 
 def _plan_explain(row: Layout) -> Iterator[str]:

@@ -12,6 +12,7 @@ from agent.rules.amd.gpus import KFD, NO_HIVE, NOT_OFFERED, all_pass, find_guard
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     about_gpu,
+    about_pairs,
     find_device_id,
     find_function,
     find_offered,
@@ -132,18 +133,7 @@ def _reaches(gpu: Gpu, other: Gpu) -> bool:
 
 
 def _fail_peers(missing: list[tuple[Gpu, Gpu]], of: int) -> Fail:
-    """One finding: of a GPU that all missing pairs have in common, of the only pair, or of the node."""
-    ends = {gpu.id: gpu.label for pair in missing for gpu in pair}
-    common = [end for end in ends if all(end in (a.id, b.id) for a, b in missing)]
-    if len(common) == 1:
-        subject, label = f"gpu:{common[0]}", ends[common[0]]
-    elif common:
-        subject, label = f"pair:{'+'.join(sorted(ends))}", " - ".join(ends.values())
-    else:
-        subject, label = "node", "node"
-    return Fail(
-        subject=subject,
-        label=label,
+    return about_pairs(missing).fail(
         summary=f"{len(missing)} of {of} pairs of GPUs outside a common hive have no peer access over PCIe",
         impact="RCCL copies traffic of these pairs through host memory.",
         remedy="the IOMMU in passthrough mode, ACS off, Resizable BAR on, a kernel with CONFIG_HSA_AMD_P2P.",
@@ -152,5 +142,5 @@ def _fail_peers(missing: list[tuple[Gpu, Gpu]], of: int) -> Fail:
             for a, b in missing[:8]
         ),
         confidence="medium",
-        ids=frozenset(ends),
+        ids=frozenset(gpu.id for pair in missing for gpu in pair),
     )

@@ -15,6 +15,7 @@ from agent.rules.devices import (
     about_gpu,
     device_label,
     find_function,
+    none_logged,
     one_level_lower,
     quote_log,
     report_no_gpu,
@@ -104,7 +105,6 @@ def amd_gpu_reset(context: RuleContext) -> Iterator[Result]:
     gpus = [gpu for gpu in context.topology.gpus if gpu.vendor == "AMD"]
     kinds = ("amd_reset", "amd_reset_failed")
     resets = [event for event in context.events if event.kind in kinds and not _is_at_start(context, event)]
-    unread = context.why_probe_failed("kernel_log")
     graves = (event for event in context.events if event.kind in _ERRORS and _is_grave(event))
     errors = [event for event in graves if event.code != _BLOCK and not _is_at_start(context, event)]
     if not gpus and not resets and not errors:
@@ -115,7 +115,7 @@ def amd_gpu_reset(context: RuleContext) -> Iterator[Result]:
         for place in sorted({event.subject or "" for event in errors}):
             yield _fail_error(context, place, [event for event in errors if (event.subject or "") == place])
     else:
-        yield NODE.unknown("log-not-read", why=unread) if unread else NODE.passes()
+        yield none_logged(context, NODE)
 
 
 def _fail_error(context: RuleContext, place: str, errors: list[Event]) -> Fail:
@@ -189,16 +189,13 @@ def amd_bad_pages(context: RuleContext) -> Iterator[Result]:
     for event in context.events:
         if event.kind == "amd_bad_pages" and event.subject:
             lines.setdefault(event.subject, []).append(event)
-    unread = context.why_probe_failed("kernel_log")
     for gpu in context.topology.gpus:
         if gpu.id in lines:
             continue
         if gpu.vendor != "AMD":
             yield about_gpu(gpu).not_applicable("no-such-device", detail="not of AMD")
-        elif unread:
-            yield about_gpu(gpu).unknown("log-not-read", why=unread)
         else:
-            yield about_gpu(gpu).passes()
+            yield none_logged(context, about_gpu(gpu))
     for address in sorted(lines):  # of a log alone, or of GPUs that left the bus, too
         yield Fail(
             subject=f"{'gpu' if address in context.gpus else 'pci'}:{address}",

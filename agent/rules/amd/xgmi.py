@@ -15,8 +15,8 @@ from agent.model.reasons import Reason, quote_source
 from agent.model.topology import Path
 from agent.rules.amd.gpus import BRIDGED, FULL_MESH, KFD, NO_HIVE, PAIRED, all_pass, find_guard, select_gpus
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_gpu, find_device_id, kernel_log_evidence
-from agent.rules.rule import NODE, Fail, Result, Subject, rule
+from agent.rules.devices import about_gpu, about_pair, about_pairs, find_device_id, kernel_log_evidence
+from agent.rules.rule import NODE, Fail, NamedSubject, Result, Subject, rule
 from agent.rules.wording import find_majority, join_labels
 
 _LINKS = f"{KFD}/*/io_links/*/properties"
@@ -38,16 +38,8 @@ class _Pair(Subject, frozen=True):
     path: Path | None
 
     @property
-    def subject(self) -> str:
-        return f"pair:{self.a.id}+{self.b.id}"
-
-    @property
-    def label(self) -> str:
-        return f"{self.a.label} - {self.b.label}"
-
-    @property
-    def ids(self) -> frozenset[str]:
-        return frozenset({self.a.id, self.b.id})
+    def about(self) -> Subject:
+        return about_pair(self.a, self.b)
 
 
 @rule("xgmi-hive-split")
@@ -183,7 +175,7 @@ def _is_joined(pair: _Pair) -> bool:
 def _judge_matrix(context: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     missing = [pair for pair in pairs if not _is_joined(pair)]
     yield from (pair.passes() for pair in pairs if _is_joined(pair))
-    for group in _group_pairs(context, missing):
+    for group in _group_pairs(missing):
         fault = _fail_missing(context, group, len(pairs))
         summary = f"{fault.summary.partition(', which are')[0]}; XGMI joins the other {len(pairs) - len(missing)} pairs"
         rows = tuple(msgspec.structs.replace(row, source="amd-smi topology") for row in fault.evidence)
@@ -206,7 +198,7 @@ def _judge_pairs(context: RuleContext, pairs: list[_Pair]) -> Iterator[Result]:
     if missing and not joined and not context.node.virtualization_known:
         yield NODE.unknown("not-known", fact="no XGMI link inside a hive, and whether this is a virtual machine")
         return
-    yield from (_fail_missing(context, group, len(pairs)) for group in _group_pairs(context, missing))
+    yield from (_fail_missing(context, group, len(pairs)) for group in _group_pairs(missing))
 
 
 def _pairs_by_hive(context: RuleContext, groups: list[list[Gpu]]) -> Iterator[list[_Pair]]:
@@ -217,66 +209,37 @@ def _pairs_by_hive(context: RuleContext, groups: list[list[Gpu]]) -> Iterator[li
             yield [_Pair(a, b, paths.get(frozenset((a.id, b.id)))) for a, b in combinations(members, 2)]
 
 
-class _Group(Subject, frozen=True):
-    """Pairs with one fault."""
-
-    pairs: list[_Pair]
-    gpu: Gpu | None = None  # that several pairs have in common
-    is_of_node: bool = False  # several pairs without a GPU in common
-
-    @property
-    def subject(self) -> str:
-        """The GPU, the pair, or the node."""
-        return "node" if self.is_of_node else f"gpu:{self.gpu.id}" if self.gpu else self.pairs[0].subject
-
-    @property
-    def label(self) -> str:
-        """As people call the subject."""
-        return "node" if self.is_of_node else self.gpu.label if self.gpu else self.pairs[0].label
-
-    @property
-    def ids(self) -> frozenset[str]:
-        """All its GPUs."""
-        return frozenset(gpu.id for gpu in self.gpus)
-
-    @property
-    def gpus(self) -> list[Gpu]:
-        """The ends of all pairs, once; the common one first."""
-        ends = [end for pair in self.pairs for end in (pair.a, pair.b)]
-        return list({gpu.id: gpu for gpu in ([self.gpu] if self.gpu else []) + ends}.values())
-
-
-def _group_pairs(context: RuleContext, pairs: list[_Pair]) -> Iterator[_Group]:
+def _group_pairs(pairs: list[_Pair]) -> list[list[_Pair]]:
     """All pairs, where they have a GPU in common or are many; else each pair by itself."""
-    common = frozenset.intersection(*(pair.ids for pair in pairs)) if len(pairs) > 1 else frozenset()
-    if common:
-        yield _Group(pairs, context.gpus[min(common)])
-    elif len(pairs) > _MANY:
-        yield _Group(pairs, is_of_node=True)
+    common = frozenset.intersection(*(pair.ids for pair in pairs)) if pairs else frozenset()
+    return [pairs] if common or len(pairs) > _MANY else [[pair] for pair in pairs]
+
+
+def _about(pairs: list[_Pair]) -> tuple[NamedSubject, list[Gpu]]:
+    """What a fault of a group is of; the ends of its pairs, once, one that they have in common first."""
+    ends = {gpu.id: gpu for pair in pairs for gpu in (pair.a, pair.b)}
+    about = about_pairs([(pair.a, pair.b) for pair in pairs])
+    gpus = sorted(ends.values(), key=lambda gpu: about.subject != f"gpu:{gpu.id}")
+    return NamedSubject(about.subject, about.label, frozenset(ends)), gpus
+
+
+def _fail_missing(context: RuleContext, pairs: list[_Pair], of: int) -> Fail:
+    about, gpus = _about(pairs)
+    if about.subject != "node":
+        others = join_labels([gpu.label for gpu in gpus[1:]])
+        summary = f"no XGMI link between {gpus[0].label} and {others}, which are in one hive"
+    elif len(pairs) == of:
+        summary = f"no XGMI link between any two of {len(gpus)} GPUs, which are in one hive"
     else:
-        yield from (_Group([pair]) for pair in pairs)
-
-
-def _describe_missing(group: _Group, of: int) -> str:
-    if group.is_of_node and len(group.pairs) == of:
-        return f"no XGMI link between any two of {len(group.gpus)} GPUs, which are in one hive"
-    if group.is_of_node:
-        return f"{len(group.pairs)} of {of} pairs of GPUs in one hive have no XGMI link"
-    first, *others = group.gpus
-    return f"no XGMI link between {first.label} and {join_labels([gpu.label for gpu in others])}, which are in one hive"
-
-
-def _fail_missing(context: RuleContext, group: _Group, of: int) -> Fail:
-    pairs, gpus = group.pairs, group.gpus
-    return group.fail(
-        summary=_describe_missing(group, of),
+        summary = f"{len(pairs)} of {of} pairs of GPUs in one hive have no XGMI link"
+    return about.fail(
+        summary=summary,
         impact=f"Traffic of {'these pairs' if len(pairs) > 1 else 'this pair'} goes over PCIe and host memory; "
         "collectives run at the slowest pair's speed.",
         evidence=(
             *(Evidence(p.label, (p.path.kind if p.path else None) or "no path", _LINKS) for p in pairs[:8]),
             *kernel_log_evidence(context, gpus[0].id),
         ),
-        ids=frozenset(gpu.id for gpu in gpus),
     )
 
 
@@ -314,8 +277,8 @@ def _judge_bandwidth(context: RuleContext, pairs: list[_Pair]) -> Iterator[Resul
     if 2 * len(slow) > len(joined):
         yield _fail_most_slow(slow, min(rates[pair.subject] or 0 for pair in slow), usual_rate or 0)
         return
-    for group in _group_pairs(context, slow):
-        yield _fail_slow(context, group, min(rates[pair.subject] or 0 for pair in group.pairs), usual_rate or 0)
+    for group in _group_pairs(slow):
+        yield _fail_slow(context, group, min(rates[pair.subject] or 0 for pair in group), usual_rate or 0)
 
 
 def _fail_most_slow(pairs: list[_Pair], rate: float, best: float) -> Fail:
@@ -329,9 +292,9 @@ def _fail_most_slow(pairs: list[_Pair], rate: float, best: float) -> Fail:
     )
 
 
-def _fail_slow(context: RuleContext, group: _Group, rate: float, usual_rate: float) -> Fail:
-    pairs, gpus = group.pairs, group.gpus
-    return group.fail(
+def _fail_slow(context: RuleContext, pairs: list[_Pair], rate: float, usual_rate: float) -> Fail:
+    about, gpus = _about(pairs)
+    return about.fail(
         summary=f"XGMI of {len(pairs)} pairs at {rate:g} GB/s; other pairs have {usual_rate:g} GB/s"
         if len(pairs) > 1
         else f"XGMI at {rate:g} GB/s; other pairs have {usual_rate:g} GB/s",
@@ -340,5 +303,4 @@ def _fail_slow(context: RuleContext, group: _Group, rate: float, usual_rate: flo
             *(Evidence(f"max_bandwidth of {pair.label}", f"{rate * 1000:g} MB/s", _LINKS) for pair in pairs[:8]),
             *kernel_log_evidence(context, gpus[0].id),
         ),
-        ids=frozenset(gpu.id for gpu in gpus),
     )

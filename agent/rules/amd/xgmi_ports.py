@@ -13,8 +13,8 @@ from agent.model.gpu import Gpu, XgmiPorts
 from agent.model.reasons import Reason
 from agent.rules.amd.gpus import FULL_MESH, select_gpus
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_gpu, kernel_log_evidence
-from agent.rules.rule import Fail, Result, Unknown, rule
+from agent.rules.devices import about_gpu, about_pair, kernel_log_evidence
+from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 from agent.rules.wording import find_majority, join_labels
 
 _LANES, _LANE_GBIT_S = 16, 32  # of each link of MI300 and later
@@ -79,17 +79,15 @@ def _fail_down(context: RuleContext, down: Mapping[str, int], centre: str | None
     labels = join_labels([gpu.label for gpu in gpus])
     if centre or len(gpus) == 1:
         gpu = context.gpus[centre] if centre else gpus[0]
-        subject, label = f"gpu:{gpu.id}", gpu.label
+        about = about_gpu(gpu)
         summary = f"{down[gpu.id]} of {len(gpu.links)} XGMI links carry no data"
     elif [*down.values()] == [1, 1]:
-        subject, label = f"pair:{gpus[0].id}+{gpus[1].id}", " - ".join(gpu.label for gpu in gpus)
+        about = about_pair(*gpus)
         summary = "the XGMI link between them carries no data"
     else:
-        subject, label = "node", "node"
+        about = NODE
         summary = f"XGMI links of {labels} carry no data"
-    return Fail(
-        subject=subject,
-        label=label,
+    return about.fail(
         summary=summary,
         impact=f"Less XGMI bandwidth of {labels}; collectives run at the slowest GPU's speed.",
         evidence=(

@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.node import Event
 from agent.rules.ascend.npus import find_npus
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_gpu
+from agent.rules.devices import about_gpu, none_logged
 from agent.rules.rule import NODE, Result, rule
 
 _FAULTS = {  # the vendor's levels and words (mind-cluster, faultCode.json and kg-config.json)
@@ -76,11 +76,10 @@ def _judge_log(context: RuleContext, kind: str) -> Iterator[Result]:
     """The answer where the log has no such line."""
     if any(event.kind == kind for event in context.events):
         return
-    unread = context.why_probe_failed("kernel_log")
     if not find_npus(context):
         yield NODE.not_applicable("no-such-device", detail="no Ascend NPU")
     else:
-        yield NODE.unknown("log-not-read", why=unread) if unread else NODE.passes()
+        yield none_logged(context, NODE)
 
 
 def _format_time(event: Event) -> str:

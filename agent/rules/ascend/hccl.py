@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
 from agent.model.reasons import Reason
 from agent.rules.ascend.npus import find_npus, is_a3
-from agent.rules.ascend.ports import about_port, npu_ports, report_no_ports
+from agent.rules.ascend.ports import about_port, npu_ports, shows_ports
 from agent.rules.context import RuleContext
 from agent.rules.nccl.settings import EffectiveSetting, effective_settings, is_surely_unset, why_jobs_unread
 from agent.rules.node_wide import aggregate_node_wide
@@ -24,11 +24,8 @@ _LEAST = {_TIMEOUT: read_limit("hccl-timeout-short.timeout"), _RETRIES: read_lim
 _NO_HCCS, _PCIE, _ROCE = "HCCL_INTER_HCCS_DISABLE", "HCCL_INTRA_PCIE_ENABLE", "HCCL_INTRA_ROCE_ENABLE"
 
 
-@rule("npu-pfc-priority")
+@rule("npu-pfc-priority", gate=shows_ports)
 def npu_pfc_priority(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(context)
-    if not npu_ports(context):
-        return
     if context.settings.facts.get("roce_mode") == "lossy":
         yield NODE.not_applicable("declared", detail='declared roce_mode = "lossy"')
         return

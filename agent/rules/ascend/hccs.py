@@ -15,7 +15,7 @@ from agent.model.topology import Path
 from agent.rules.applicability import has_ascend
 from agent.rules.ascend.npus import A2, find_npus
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_gpu, about_pair, find_device_id, find_function, why_unreachable
+from agent.rules.devices import about_gpu, about_pair, about_pairs, find_device_id, find_function, why_unreachable
 from agent.rules.node_wide import merge_failures
 from agent.rules.rule import NODE, Fail, NotApplicable, Pass, Result, Unknown, rule
 from agent.rules.wording import format_ranges, join_labels, name_pairs
@@ -270,22 +270,18 @@ def _pair(path: Path) -> str:
 
 def _fail_pairs(context: RuleContext, paths: list[Path]) -> Iterator[Fail]:
     common = frozenset.intersection(*(frozenset((path.a, path.b)) for path in paths)) if paths else frozenset()
-    if len(paths) > 1 and common:
-        yield _fail_matrix(context, paths, context.gpus[min(common)])
-    else:
-        yield from (_fail_matrix(context, [path], None) for path in paths)
+    groups = [paths] if common else [[path] for path in paths]
+    yield from (_fail_matrix(context, group) for group in groups)
 
 
-def _fail_matrix(context: RuleContext, paths: list[Path], npu: Gpu | None) -> Fail:
-    pairs = [(context.gpus[path.a].label, context.gpus[path.b].label) for path in paths]
-    labels = [" - ".join(pair) for pair in pairs]
-    return Fail(
-        subject=f"gpu:{npu.id}" if npu else _pair(paths[0]),
-        label=npu.label if npu else labels[0],
-        summary=f"no HCCS {name_pairs(pairs)}; their other pairs have it",
+def _fail_matrix(context: RuleContext, paths: list[Path]) -> Fail:
+    pairs = [(context.gpus[path.a], context.gpus[path.b]) for path in paths]
+    labels = [(a.label, b.label) for a, b in pairs]
+    return about_pairs(pairs).fail(
+        summary=f"no HCCS {name_pairs(labels)}; their other pairs have it",
         impact="Traffic of these pairs goes over PCIe; collectives run at the slowest pair's speed.",
         evidence=tuple(
-            Evidence(label, path.kind or "", "npu-smi info -t topo")
+            Evidence(" - ".join(label), path.kind or "", "npu-smi info -t topo")
             for label, path in zip(labels[:8], paths, strict=False)
         ),
         ids=frozenset(end for path in paths for end in (path.a, path.b)),

@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
 from agent.model.nic import Lane, TransceiverModule
 from agent.model.topology import find_npu_link
-from agent.rules.ascend.ports import about_port, list_ports, npu_ports, report_no_ports
+from agent.rules.ascend.ports import about_port, list_ports, npu_ports, shows_ports
 from agent.rules.context import RuleContext
 from agent.rules.nic.optics import DARK_DBM, find_lane_faults, is_lit
 from agent.rules.rule import Fail, Result, rule
@@ -73,9 +73,8 @@ def _fail_power(port: NpuPort, module: TransceiverModule, faults: list[tuple[str
     )
 
 
-@rule("npu-optic-absent")
+@rule("npu-optic-absent", gate=shows_ports)
 def npu_optic_absent(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(context)
     ports = npu_ports(context)
     plugged = sum(port.module is not None and port.module.state != "absent" for port in ports)
     for port in ports:

@@ -14,7 +14,7 @@ from agent.model.finding import Evidence
 from agent.model.gpu import NpuPort
 from agent.model.reasons import Reason
 from agent.model.topology import find_npu_link
-from agent.rules.applicability import has_ascend
+from agent.rules.applicability import behind, has_ascend
 from agent.rules.ascend.npus import CONFIGURATION, find_npus
 from agent.rules.context import RuleContext
 from agent.rules.node_wide import merge_failures
@@ -46,29 +46,24 @@ def about_port(port: NpuPort) -> NamedSubject:
     )
 
 
-def report_no_ports(context: RuleContext) -> Iterator[Result]:
-    """The answer of a rule where no RoCE port of an NPU is known."""
-    ascend, answer = context.topology.ascend, has_ascend(context)
-    if answer is not None:
-        yield answer
-    elif ascend and not ascend.ports:
-        why = "it is empty: no port was set up" if ascend.configuration == "empty" else ascend.configuration
-        yield NODE.unknown("not-shown", detail=f"{CONFIGURATION}: {why or 'not read'}; no saved output of hccn_tool")
+def shows_ports(context: RuleContext) -> Result | None:
+    """A gate, shut where no RoCE port of an NPU is known."""
+    ascend = context.topology.ascend
+    if ascend is None or ascend.ports:
+        return has_ascend(context)
+    why = "it is empty: no port was set up" if ascend.configuration == "empty" else ascend.configuration
+    return NODE.unknown("not-shown", detail=f"{CONFIGURATION}: {why or 'not read'}; no saved output of hccn_tool")
 
 
-def list_ports(context: RuleContext) -> Iterator[NpuPort | Result]:
-    """Every RoCE port of an NPU; the answer where none is known."""
-    yield from report_no_ports(context)
-    yield from npu_ports(context)
+list_ports = behind(shows_ports)(npu_ports)
 
 
 def _tool(option: str, port: NpuPort) -> str:
     return f"hccn_tool -i {port.npu} -{option} -g"
 
 
-@rule("npu-roce-port-down")
+@rule("npu-roce-port-down", gate=shows_ports)
 def npu_roce_port_down(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(context)
     ports = npu_ports(context)
     states = {port.npu: find_npu_link(context.accelerator_nics, port).state for port in ports}
     up = [port for port in ports if states[port.npu] == "ACTIVE"]
@@ -96,9 +91,8 @@ def _fail_down(port: NpuPort, count: int) -> Fail:
     )
 
 
-@rule("npu-roce-speed")
+@rule("npu-roce-speed", gate=shows_ports)
 def npu_roce_speed(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(context)
     links = [(port, find_npu_link(context.accelerator_nics, port)) for port in npu_ports(context)]
     usual_rate = find_majority([link.rate_gbit_s for _, link in links if link.rate_gbit_s])
     for port, link in links:
@@ -117,9 +111,8 @@ def npu_roce_speed(context: RuleContext) -> Iterator[Result]:
             )
 
 
-@rule("npu-fec-mismatch")
+@rule("npu-fec-mismatch", gate=shows_ports)
 def npu_fec_mismatch(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(context)
     ports = npu_ports(context)
     usual = find_majority([port.fec for port in ports if port.fec in _FEC])
     for port in ports:
@@ -164,13 +157,10 @@ def npu_roce_net_health(port: NpuPort) -> Result:
     )
 
 
-@rule("npu-roce-ip-missing")
+@rule("npu-roce-ip-missing", gate=shows_ports)
 def npu_roce_ip_missing(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(context)
     ports = {port.npu: port for port in npu_ports(context)}
     read = context.topology.ascend is not None and context.topology.ascend.configuration == "read"
-    if not ports:
-        return
     if not any(port.address for port in ports.values()):
         yield NODE.not_applicable("not-configured", detail="no NPU has an address: not set up")
         return
@@ -205,9 +195,8 @@ def _fail_address(port: NpuPort, others: str) -> Fail:
     )
 
 
-@rule("npu-roce-ip-duplicate")
+@rule("npu-roce-ip-duplicate", gate=shows_ports)
 def npu_roce_ip_duplicate(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(context)
     by_address: dict[str, list[NpuPort]] = {}
     for port in npu_ports(context):
         if port.address:
@@ -226,12 +215,9 @@ def npu_roce_ip_duplicate(context: RuleContext) -> Iterator[Result]:
             )
 
 
-@rule("npu-roce-conf-uneven")
+@rule("npu-roce-conf-uneven", gate=shows_ports)
 def npu_roce_conf_uneven(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(context)
     ports = [port for port in npu_ports(context) if port.address] or npu_ports(context)
-    if not ports:
-        return
     values: dict[str, Callable[[NpuPort], str | None]] = {
         "mtu": lambda port: str(port.mtu) if port.mtu else None,
         "pfc": lambda port: "set" if port.pfc is not None else None,  # npu-pfc-priority has the priorities
@@ -273,9 +259,8 @@ def _fail_uneven(name: str, read: Callable[[NpuPort], str | None], ports: list[N
     )
 
 
-@rule("npu-tls-mixed")
+@rule("npu-tls-mixed", gate=shows_ports)
 def npu_tls_mixed(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_ports(context)
     ports = npu_ports(context)
     known = [port for port in ports if port.tls is not None]
     on, off = [port for port in known if port.tls], [port for port in known if not port.tls]
@@ -292,9 +277,9 @@ def npu_tls_mixed(context: RuleContext) -> Iterator[Result]:
             values=(("SWITCH", "0" if few is on else "1"),),
             ids=frozenset().union(*(about_port(port).ids for port in few)),
         )
-    elif ports and (len(known) < len(ports) or len(known) < 2):
+    elif len(known) < len(ports) or len(known) < 2:
         yield NODE.unknown(
             "undecided", detail=f"TLS is known of {len(known)} of {len(ports)} NPUs: the others have the default"
         )
-    elif ports:
+    else:
         yield NODE.passes()

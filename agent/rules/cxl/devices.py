@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from agent.model.finding import Evidence
 from agent.model.pci import CxlDevice
 from agent.model.reasons import Reason
-from agent.rules.applicability import has_cxl
+from agent.rules.applicability import behind, has_cxl
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_function, kernel_log_evidence, why_unreachable
 from agent.rules.node_wide import on_all
@@ -24,17 +22,7 @@ def cxl_devices(context: RuleContext) -> list[CxlDevice]:
     return context.topology.cxl.devices if context.topology.cxl else []
 
 
-def report_no_cxl(context: RuleContext) -> Iterator[Result]:
-    """The answer of a rule where no CXL memory device is seen."""
-    answer = has_cxl(context)
-    if answer is not None:
-        yield answer
-
-
-def list_expanders(context: RuleContext) -> Iterator[CxlDevice | Result]:
-    """Every CXL memory device; the answer where none is seen."""
-    yield from report_no_cxl(context)
-    yield from cxl_devices(context)
+list_expanders = behind(has_cxl)(cxl_devices)
 
 
 @rule("cxl-driver-missing", each=list_expanders, merge=on_all("no driver is bound to any expander"))

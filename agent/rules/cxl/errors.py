@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.node import Event
 from agent.model.pci import CxlDevice
+from agent.rules.applicability import has_cxl
 from agent.rules.context import RuleContext
-from agent.rules.cxl.devices import cxl_devices, list_expanders, report_no_cxl
-from agent.rules.devices import about_function, quote_log
+from agent.rules.cxl.devices import cxl_devices, list_expanders
+from agent.rules.devices import about_function, none_logged, quote_log
 from agent.rules.pages import read_limit
 from agent.rules.rule import Result, rule
 
@@ -52,16 +53,11 @@ def cxl_errors_logged(context: RuleContext) -> Iterator[Result]:
     for event in context.events:
         if event.kind == "cxl_protocol" and event.subject and event.code in (*_GRAVE, "corrected"):
             lines.setdefault(_below(context, event.subject), []).append(event)
-    if not lines:
-        yield from report_no_cxl(context)
-    unread = context.why_probe_failed("kernel_log")
+    if not lines and (answer := has_cxl(context)):
+        yield answer
     for device in cxl_devices(context):
         if device.id not in lines:
-            yield (
-                about_function(context, device.id).unknown("log-not-read", why=unread)
-                if unread
-                else about_function(context, device.id).passes()
-            )
+            yield none_logged(context, about_function(context, device.id))
     for address in sorted(lines):
         events = lines[address]
         grave = [event for event in events if event.code in _GRAVE]

@@ -18,6 +18,7 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import (
     about_gpu,
     about_pair,
+    about_pairs,
     device_label,
     find_device_id,
     find_function,
@@ -312,11 +313,11 @@ def gpu_p2p_blocked(context: RuleContext) -> Iterator[Result]:
         else:
             yield answer
     for word, pairs in sorted(blocked.items()):
-        yield from _merge_pairs(word, pairs)
+        yield _fail_p2p_blocked(word, pairs)
     for word, pairs in sorted(undecided.items()):
-        for fault in _merge_pairs(word, pairs):
-            impact = f"{_DEPENDS} {fault.impact}"
-            yield replace(fault, severity="info", confidence="low", impact=impact, remedy=_SETTLE)
+        fault = _fail_p2p_blocked(word, pairs)
+        impact = f"{_DEPENDS} {fault.impact}"
+        yield replace(fault, severity="info", confidence="low", impact=impact, remedy=_SETTLE)
 
 
 _DEPENDS = (
@@ -386,27 +387,10 @@ def _judge_pair(context: RuleContext, a: Gpu, b: Gpu, kind: str | None, should_w
     return about.unknown("not-shown", detail="not reported by the driver")
 
 
-def _merge_pairs(word: str, pairs: Sequence[tuple[Gpu, Gpu]]) -> Iterator[Fail]:
-    """All pairs as one, pairs of one GPU as one, others each alone."""
-    shared = [gpu for gpu in pairs[0] if len(pairs) > 1 and all(gpu.id in (a.id, b.id) for a, b in pairs)]
-    if shared:
-        yield _fail_p2p_blocked(
-            word, pairs, f"gpu:{shared[0].id}", shared[0].label, {shared[0].id, shared[0].pci or shared[0].id}
-        )
-    elif len(pairs) > 1:
-        ends = {gpu.id for pair in pairs for gpu in pair}
-        yield _fail_p2p_blocked(word, pairs, "node", "node", ends)
-    else:
-        a, b = pairs[0]
-        yield _fail_p2p_blocked(word, pairs, f"pair:{a.id}+{b.id}", f"{a.label} - {b.label}", {a.id, b.id})
-
-
-def _fail_p2p_blocked(word: str, pairs: Sequence[tuple[Gpu, Gpu]], subject: str, label: str, ends: set[str]) -> Fail:
-    labels = [f"{a.label} - {b.label}" for a, b in pairs]
+def _fail_p2p_blocked(word: str, pairs: Sequence[tuple[Gpu, Gpu]]) -> Fail:
+    about, labels = about_pairs(pairs), [f"{a.label} - {b.label}" for a, b in pairs]
     consumer = all(re.search(_CONSUMER, gpu.name or "") for pair in pairs for gpu in pair)
-    return Fail(
-        subject=subject,
-        label=label,
+    return about.fail(
         summary=f"P2P blocked {name_pairs([(a.label, b.label) for a, b in pairs])}: {_WORDS[word]} ({word})",
         impact="Copies between them go through the CPU's memory: 10 to 20 GB/s where PCIe 5 has 50, NVLink 4 has 450.",
         remedy="Remove the key (RegistryDwords) from the options of the module nvidia in /etc/modprobe.d."
@@ -415,5 +399,5 @@ def _fail_p2p_blocked(word: str, pairs: Sequence[tuple[Gpu, Gpu]], subject: str,
         evidence=tuple(Evidence(text, word, "nvidia-smi topo -p2p r") for text in labels[:8]),
         severity="info" if consumer else "error",
         cause=word,
-        ids=frozenset(ends),
+        ids=frozenset(gpu.id for pair in pairs for gpu in pair) if about is NODE else None,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuHealth
 from agent.model.reasons import Reason, quote_source
@@ -16,10 +14,9 @@ from agent.rules.devices import (
     is_consumer,
     is_nvidia,
     list_gpus,
-    report_no_gpu,
     why_unreachable,
 )
-from agent.rules.node_wide import aggregate_node_wide, on_all
+from agent.rules.node_wide import on_all
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, Result, rule
 from agent.rules.wording import find_majority
@@ -221,18 +218,12 @@ def _fail_clocks(gpu: Gpu, health: GpuHealth, what: str, cause: str, differs: bo
     )
 
 
-@rule("gpu-persistence-off")
-def gpu_persistence_off(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(context)
-    gpus = [gpu for gpu in context.topology.gpus if not is_consumer(context, gpu)]
-    answers = [_judge_persistence(context, gpu, gpus) for gpu in context.topology.gpus]
-    yield from aggregate_node_wide(answers, "persistence mode is off")
-
-
-def _judge_persistence(context: RuleContext, gpu: Gpu, gpus: Sequence[Gpu]) -> Result:
+@rule("gpu-persistence-off", each=list_gpus, merge=on_all("persistence mode is off"))
+def gpu_persistence_off(context: RuleContext, gpu: Gpu) -> Result:
     about, health = about_gpu(gpu), read_health(context, gpu)
     if not isinstance(health, GpuHealth):
         return health
+    gpus = [gpu for gpu in context.topology.gpus if not is_consumer(context, gpu)]
     if gpu not in gpus or len(gpus) < 2:
         return about.not_applicable(
             "nothing-to-compare", detail="a consumer card, or the only GPU: it starts fast enough"

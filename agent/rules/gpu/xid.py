@@ -14,7 +14,6 @@ from agent.model.reasons import Reason
 from agent.rules.context import RuleContext, parse_time
 from agent.rules.devices import device_label, is_nvidia, one_level_lower, states_driver_cause
 from agent.rules.gpu.xid_catalogue import NVLINK5, UNLISTED, XIDS, Xid, decode_link_error, effective_code
-from agent.rules.gpu.xid_recovery import find_driver_action, plan_recovery
 from agent.rules.pages import read_limit
 from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule
 from agent.rules.wording import join_labels
@@ -22,7 +21,7 @@ from agent.rules.wording import join_labels
 _NVLINK = frozenset(["74", "137", "144", "145", "146", "147", "148", "149", "150"])  # Xids of links
 _MEMORY_CODES = frozenset(["48", "63", "64", "92", "94", "95", "140", "156", "157", "171", "172"])
 _ACTION = "154"  # of the driver, for an error that other lines state
-_UNUSABLE = re.compile(r"(?i)(?!.*drain).*(?:reset|reboot)")  # until that is done
+_UNUSABLE = r"(?i)(?!.*drain).*(?:reset|reboot)"  # until that is done
 _RECENT = read_limit("gpu-xid.recent_hours")
 _NONE = "None by itself: a trace of a job that failed."
 _SHOWN = 6  # lines of evidence
@@ -69,12 +68,14 @@ def _look_up(event: Event) -> Xid:
     if code in NVLINK5 and event.detail.get("severity") == "Nonfatal":
         return replace(XIDS[code], severity="warning" if event.count > 1 else "info")
     if code == _ACTION and (asked := _describe_action(event)):
-        severity = "info" if "none" in asked.lower() else "error" if _UNUSABLE.match(asked) else "warning"
+        severity = "info" if "none" in asked.lower() else "error" if re.match(_UNUSABLE, asked) else "warning"
         return replace(XIDS[code], severity=severity)
     return XIDS.get(code, UNLISTED)
 
 
 def _fail_xid(context: RuleContext, subject: str, pci: str, events: Sequence[Event]) -> Fail:
+    from agent.rules.gpu.xid_recovery import plan_recovery  # lazy: most logs have no such line
+
     ranked = sorted(
         events,
         key=lambda event: (_rank(event), event.code != _ACTION, _needs_reset(event), event.at or "", event.code or ""),
@@ -261,6 +262,8 @@ def _judge_root(context: RuleContext, root: Event, severe: Sequence[Event], gpus
 
 def _describe_resets(context: RuleContext, events: Sequence[Event]) -> str:
     """The GPUs that the driver, else the words of their own lines, want to be reset."""
+    from agent.rules.gpu.xid_recovery import find_driver_action  # lazy, as in `_fail_xid`
+
     wanted, asked = [], False
     for event in events:
         action, decoded = find_driver_action(context, event.subject or ""), decode_link_error(event)

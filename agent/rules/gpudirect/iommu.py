@@ -19,34 +19,32 @@ from agent.rules.devices import (
     why_unreachable,
 )
 from agent.rules.gpudirect.pairs import TRANSLATED, Pair, data_direct, pairs, passes_through, peer_memory, platform_kind
-from agent.rules.node_wide import aggregate_node_wide
+from agent.rules.node_wide import aggregate_node_wide, count_faults
 from agent.rules.pcie.registers import HIDDEN, is_hidden
-from agent.rules.rule import NODE, Fail, Pass, Result, rule
+from agent.rules.rule import NODE, Fail, Result, rule
 from agent.rules.wording import join_labels
 
 _REDIRECTS = ("RR", "CR")  # request and completion redirect; forwarding upstream alone turns no peer traffic back
 _EGRESS_CONTROL = "EC"
 
 
-@rule("gdr-acs-on-path")
-def gdr_acs_on_path(context: RuleContext) -> Iterator[Result]:
-    kind, guests = platform_kind(context), passes_through(context)
-    faults: list[Fail] = []
-    judged = 0
-    for pair in pairs(context):
-        if kind not in ("x86", "inline") or guests:
-            yield pair.not_applicable(guests or _ELSEWHERE[kind])
-            continue
-        answer = _judge_acs_on_path(context, pair)
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    if len(faults) > 1 and len(faults) == judged:
-        yield _merge_pairs(faults)
-    else:
-        yield from faults
+def _merge_pairs(context: RuleContext, answers: Sequence[Result]) -> list[Fail]:
+    """One finding for the node: no one sets ACS for a single pair."""
+    del context
+    faults, judged = count_faults(answers)
+    if len(faults) < max(judged, 2):
+        return faults
+    evidence = {row.what: row for fault in faults for row in fault.evidence}
+    ports = [what.rpartition(" ")[2] for what in evidence]
+    whole = NODE.fail(
+        summary=f"ACS redirects the traffic of every GPU and its rails, at {join_labels(ports)}",
+        impact=faults[0].impact,
+        remedy=_switch_off(ports),
+        values=_name_ports(ports),
+        evidence=tuple(evidence.values()),
+        ids=frozenset().union(*(fault.ids for fault in faults)),
+    )
+    return [whole]
 
 
 _ELSEWHERE = {
@@ -57,7 +55,11 @@ _ELSEWHERE = {
 }
 
 
-def _judge_acs_on_path(context: RuleContext, pair: Pair) -> Result:
+@rule("gdr-acs-on-path", each=pairs, merge=_merge_pairs)
+def gdr_acs_on_path(context: RuleContext, pair: Pair) -> Result:
+    kind, guests = platform_kind(context), passes_through(context)
+    if kind not in ("x86", "inline") or guests:
+        return pair.not_applicable(guests or _ELSEWHERE[kind])
     if not pair.near:
         return pair.not_applicable("other-kind", detail=f"{pair.path.pcie_kind}: they do not meet at a switch")
     hops = [context.functions[hop] for hop in pair.path.hops if hop in context.functions]
@@ -98,20 +100,6 @@ def _switch_off(ports: Sequence[str]) -> str:
 def _name_ports(ports: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """As the kernel's command line takes them."""
     return (("ACS_PORTS", ";".join(ports)),)
-
-
-def _merge_pairs(faults: list[Fail]) -> Fail:
-    """One finding for the node: no one sets ACS for a single pair."""
-    evidence = {row.what: row for fault in faults for row in fault.evidence}
-    ports = [what.rpartition(" ")[2] for what in evidence]
-    return NODE.fail(
-        summary=f"ACS redirects the traffic of every GPU and its rails, at {join_labels(ports)}",
-        impact=faults[0].impact,
-        remedy=_switch_off(ports),
-        values=_name_ports(ports),
-        evidence=tuple(evidence.values()),
-        ids=frozenset().union(*(fault.ids for fault in faults)),
-    )
 
 
 # What must be on and what off; bits that are in neither may be either (rdma-core, rdma_topo)

@@ -20,7 +20,7 @@ from agent.rules.devices import (
     is_on_c2c,
     why_unreachable,
 )
-from agent.rules.rule import Subject
+from agent.rules.rule import NamedSubject, Subject
 
 NEAR = ("PIX", "PXB")
 TRANSLATED = ("DMA", "DMA-FQ")  # types of IOMMU groups
@@ -36,20 +36,11 @@ class Pair(Subject, frozen=True):
     path: Path
 
     @property
-    def subject(self) -> str:
-        """The pair."""
-        return f"pair:{self.gpu.id}+{self.nic.id}"
-
-    @property
-    def label(self) -> str:
-        """The pair for people."""
-        return f"{self.gpu.label} and {self.nic.label}"
-
-    @property
-    def ids(self) -> frozenset[str]:
-        """What a fault of the pair's way is about."""
-        ends = {self.gpu.id, self.gpu.pci or self.gpu.id, self.nic.id, self.nic.pci or self.nic.id}
-        return frozenset(ends | set(self.path.hops))
+    def about(self) -> Subject:
+        """The pair and its way."""
+        gpu, nic = self.gpu, self.nic
+        ids = frozenset({gpu.id, gpu.pci or gpu.id, nic.id, nic.pci or nic.id, *self.path.hops})
+        return NamedSubject(f"pair:{gpu.id}+{nic.id}", f"{gpu.label} and {nic.label}", ids)
 
     @property
     def near(self) -> bool:

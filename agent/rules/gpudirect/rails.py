@@ -16,7 +16,7 @@ from agent.rules.nccl.settings import effective_settings, why_files_unread, why_
 from agent.rules.node_wide import aggregate_node_wide, on_all
 from agent.rules.pages import read_limit
 from agent.rules.pcie.registers import DeviceRegisters, nic_registers, register_evidence, why_unread
-from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, NamedSubject, Result, rule
 from agent.rules.wording import join_labels
 
 _LEAST = read_limit("gdr-mrrs-small.bytes")
@@ -76,8 +76,7 @@ _QUIRKS = frozenset(
 )
 
 
-@rule("gdr-relaxed-ordering-off")
-@behind(_unjudged)
+@rule("gdr-relaxed-ordering-off", gate=_unjudged)
 def gdr_relaxed_ordering_off(context: RuleContext) -> Iterator[Result]:
     amd = "amd" in (context.node.cpu.vendor or "").lower()
     answers = (
@@ -233,14 +232,13 @@ def gdr_soft_rdma(context: RuleContext) -> Iterator[Result]:
     chosen = effective_settings(context, "NCCL_IB_HCA")
     unread = why_files_unread(context) or why_jobs_unread(context)
     for nic in soft:
+        about = NamedSubject(f"port:{nic.id}/1", nic.label, frozenset({nic.id}))
         if chosen:
-            yield Pass(f"port:{nic.id}/1")
+            yield about.passes()
         elif unread:
-            yield Unknown(f"port:{nic.id}/1", unread.prefixed("whether NCCL_IB_HCA is set is not known: "))
+            yield about.unknown(unread.prefixed("whether NCCL_IB_HCA is set is not known: "))
         else:
-            yield Fail(
-                subject=f"port:{nic.id}/1",
-                label=nic.label,
+            yield about.fail(
                 summary=f"{nic.label} is a software device, active beside {len(context.rails)} rails, "
                 "and NCCL_IB_HCA is not set",
                 impact=f"NCCL may build a ring over it: some 10 Gb/s, and all {len(context.rails)} rails wait.",
@@ -248,5 +246,4 @@ def gdr_soft_rdma(context: RuleContext) -> Iterator[Result]:
                     Evidence("RDMA device", f"{nic.label}, software, ACTIVE", "rdma link"),
                     Evidence("NCCL_IB_HCA", "not set", ", ".join(context.software.nccl.searched[:4])),
                 ),
-                ids=frozenset({nic.id}),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.rules.context import RuleContext
+from agent.rules.devices import none_logged
 from agent.rules.rule import NODE, Fail, Result, rule
 
 
@@ -21,8 +22,7 @@ def driver_reports_failure(context: RuleContext) -> Iterator[Result]:
         faults += find_unexplained(context)
     yield from faults
     if not faults:
-        unread = context.why_probe_failed("kernel_log")
         if not context.has_devices and not context.why_bus_unread:
             yield NODE.not_applicable("no-such-device", detail="no GPU and no NIC")
         else:
-            yield NODE.unknown("log-not-read", why=unread) if unread else NODE.passes()
+            yield none_logged(context, NODE)

@@ -12,7 +12,6 @@ from agent.model.nic import Nic
 from agent.model.reasons import Reason
 from agent.model.report import Known
 from agent.rules import applicability
-from agent.rules.applicability import behind
 from agent.rules.context import RuleContext
 from agent.rules.devices import near_rail_id, why_unreachable
 from agent.rules.host.inventory_matching import (
@@ -39,8 +38,7 @@ _TAKEN = Reason("guest-hides", detail="missing, in a virtual machine: the hyperv
 _SWITCHED = Reason("guest-hides", detail="down, in a virtual machine: the hypervisor switches NVLinks by partition")
 
 
-@rule("inventory-lost")
-@behind(applicability.has_inventory)
+@rule("inventory-lost", gate=applicability.has_inventory)
 def inventory_lost(context: RuleContext) -> Iterator[Result]:
     known = context.history.inventory if context.history else []
     match = match_devices(known, build_inventory(context.topology))

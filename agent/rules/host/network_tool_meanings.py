@@ -250,6 +250,11 @@ NETWORK_MEANINGS = {
         "RoCE over this device does not work for it: its interface has no address, or is in another network namespace.",
         "gid", "low",
     ),
+    "gid-shared": ToolMeaning(
+        "warning", "RDMA devices of one host have the same address",
+        "Connections to this address use one of them, and the other has none: its rail carries nothing.",
+        "address-taken", "medium",
+    ),
     "perftest-gid": ToolMeaning(
         "warning", "perftest used an index of the GID table that is empty (all zeros), and could not connect",
         "RoCE does not connect with an empty GID: the other side has no address to answer to.", "gid",

@@ -169,9 +169,15 @@ def _find_port_ids(context: RuleContext, name: str | None) -> frozenset[str]:
 
 
 def _describe_others(events: Sequence[Event]) -> str:
-    """What a switch states of the same port beside the most severe: that it has no link now, for example."""
-    others = {event.code: event for event in events if (event.code or "").startswith(_SWITCH)}
-    others.pop(events[0].code, None)
+    """What else is stated of the same part beside the most severe: that a port has no link now, for example."""
+    title = MEANINGS[events[0].code or ""].title
+    others = {
+        event.code: event
+        for event in events
+        if event.code != UNEXPLAINED
+        and MEANINGS[event.code or ""].title != title
+        and not MEANINGS[event.code or ""].steps.startswith("words-")
+    }
     texts = [_describe_other(code or "", _describe(event)) for code, event in others.items()]
     return f"; also: {'; '.join(texts[:_ALSO])}" if texts else ""
 

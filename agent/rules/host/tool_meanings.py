@@ -315,6 +315,11 @@ MEANINGS = {
         "What it means depends on which device it is, and on what it is for: collectives wait for the slowest one.",
         "odd-line", "low",
     ),
+    "row-odd": ToolMeaning(
+        "info", "one of several parts has another value than all others",
+        "What it means depends on what the value is and on what the part is for: no check judges it alone.",
+        "odd-value", "low",
+    ),
     "loop-odd": ToolMeaning(
         "info", "one of several devices or hosts has another value than all others",
         "What it means depends on what the value is: of parts that do the same work a setting, a version or a place is "

@@ -12,16 +12,13 @@ from agent.rules import applicability
 from agent.rules.applicability import behind
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
-    HOUR,
-    MINUTE,
+    Count,
     CountedSubject,
     CounterDelta,
     Counters,
-    FailureText,
-    Limit,
     delta,
     in_window,
-    judge_count,
+    limit,
     scale_count,
     with_subject,
 )
@@ -68,10 +65,9 @@ def link_went_down(context: RuleContext, port_counters: IbPortCounters) -> Resul
 
 def _read_port(context: RuleContext, ib_port: IbPort) -> IbPortCounters:
     port = ib_port.port
-    folder = f"/sys/class/infiniband/{ib_port.nic.rdma_device or ib_port.nic.label}/ports/{port.port}"
 
     def file(name: str) -> str:
-        return f"{folder}/{'hw_counters' if name in port.hw_counters else 'counters'}/{name}"
+        return f"{ib_port.folder}/{'hw_counters' if name in port.hw_counters else 'counters'}/{name}"
 
     above = [context.netdevs[name] for name in sorted(port.netdevs) if name in context.netdevs]
     plain = [netdev for netdev in above if netdev.vlan is None]
@@ -87,23 +83,47 @@ def _counter_source(label: str) -> Callable[[str], str]:
     return lambda name: f"/sys/class/net/{label}/{name}" if name.startswith("carrier_") else f"ethtool -S {label}"
 
 
-_PER_HOUR = read_limit("ib-symbol-errors.per_hour")
+_SYMBOLS = Count(
+    ("symbol_error",),
+    (limit("ib-symbol-errors.per_hour", "warning"),),
+    "symbol errors",
+    "Each damaged packet is sent again or lost; the link is degrading.",
+    cause="symbol",
+)
 _RATIO = read_limit("ib-symbol-errors.error_ratio")
-_RECOVERIES = read_limit("ib-symbol-errors.recoveries_per_hour")
-_RECEIVED = read_limit("ib-symbol-errors.received_per_hour")
-_INTEGRITY = read_limit("ib-symbol-errors.integrity_events")
+_RECOVERIES = Count(
+    ("link_error_recovery",),
+    (limit("ib-symbol-errors.recoveries_per_hour", "warning"),),
+    "recoveries of the link",
+    "Each stops the link for milliseconds to seconds; the next one may fail, and the link goes down.",
+    cause="recovery",
+)
+_RECEIVED = Count(
+    ("port_rcv_errors",),
+    (limit("ib-symbol-errors.received_per_hour", "warning"),),
+    "packets received with errors",
+    "Each is dropped, and its sender waits for a timeout of up to 4.3 s (NCCL's default).",
+    cause="received",
+)
+_INTEGRITY = Count(
+    ("local_link_integrity_errors", "excessive_buffer_overrun_errors"),
+    (limit("ib-symbol-errors.integrity_events", "warning"),),
+    "link integrity errors and buffer overruns",
+    "Errors beyond what the link tolerates, or credits that the other end ignores: packets are lost.",
+    cause="integrity",
+)
 
 
 @rule("ib-symbol-errors", each=watch_ports, merge=on_all("errors on the wire on every InfiniBand port"))
 def ib_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Result:
     """One answer for the four counters of a link: several that are over their limit are one bad link."""
-    recovered = _judge_recoveries(context, counters)
+    recovered = _RECOVERIES.judge(context, counters.place, counters.counters)
     down = link_went_down(context, counters)
     if down:  # errors come with it; that it recovered before does not
         return recovered if isinstance(recovered, Fail | Unknown) else down
     answers = [
         _judge_symbol_errors(context, counters),
-        _judge_link_integrity(context, counters),
+        _INTEGRITY.judge(context, counters.place, counters.counters),
         recovered,
         _judge_received_errors(context, counters),
     ]
@@ -119,11 +139,8 @@ def ib_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Result:
 
 
 def _judge_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Result:
-    words = FailureText(
-        "symbol errors", "Each damaged packet is sent again or lost; the link is degrading.", cause="symbol"
-    )
-    count = delta(context, counters.counters, ["symbol_error"])
-    answer = judge_count(context, counters.place, count, (Limit(_PER_HOUR, "warning", HOUR),), words)
+    count = delta(context, counters.counters, _SYMBOLS.names)
+    answer = _SYMBOLS.judge_delta(context, counters.place, count)
     rate, seconds = counters.ib.port.rate_gbit_s, (context.window.seconds if context.window else None)
     total = getattr(count, "total", 0)
     if not isinstance(answer, Fail) or not rate or not seconds:
@@ -136,59 +153,27 @@ def _judge_symbol_errors(context: RuleContext, counters: IbPortCounters) -> Resu
     )
 
 
-def _judge_recoveries(context: RuleContext, counters: IbPortCounters) -> Result:
-    words = FailureText(
-        "recoveries of the link",
-        "Each stops the link for milliseconds to seconds; the next one may fail, and the link goes down.",
-        cause="recovery",
-    )
-    count = delta(context, counters.counters, ["link_error_recovery"])
-    return judge_count(context, counters.place, count, (Limit(_RECOVERIES, "warning", HOUR),), words)
-
-
 def _judge_received_errors(context: RuleContext, counters: IbPortCounters) -> Result:
-    count = delta(context, counters.counters, ["port_rcv_errors"])
+    count = delta(context, counters.counters, _RECEIVED.names)
     marked = delta(context, counters.counters, ["port_rcv_remote_physical_errors"])
-    upstream = False
+    kind = _RECEIVED
     if isinstance(marked, CounterDelta) and isinstance(count, CounterDelta) and marked.total >= max(count.total, 1):
-        upstream, count = True, replace(count, evidence=count.evidence + marked.evidence)
-    words = FailureText(
-        "packets received with errors" + (", damaged on a link further away" if upstream else ""),
-        "Each is dropped, and its sender waits for a timeout of up to 4.3 s (NCCL's default).",
-        cause="upstream" if upstream else "received",
-    )
-    return judge_count(context, counters.place, count, (Limit(_RECEIVED, "warning", HOUR),), words)
+        count = replace(count, evidence=count.evidence + marked.evidence)
+        kind = replace(kind, what=f"{kind.what}, damaged on a link further away", cause="upstream")
+    return kind.judge_delta(context, counters.place, count)
 
 
-def _judge_link_integrity(context: RuleContext, counters: IbPortCounters) -> Result:
-    words = FailureText(
-        "link integrity errors and buffer overruns",
-        "Errors beyond what the link tolerates, or credits that the other end ignores: packets are lost.",
-        cause="integrity",
-    )
-    count = delta(context, counters.counters, ["local_link_integrity_errors", "excessive_buffer_overrun_errors"])
-    return judge_count(context, counters.place, count, (Limit(_INTEGRITY, "warning"),), words)
-
-
-_XMIT_DISCARDS_COUNTERS = ("port_xmit_discards",)
-_XMIT_DISCARDS_LIMIT = read_limit("ib-xmit-discards.in_10_minutes")
-_XMIT_DISCARDS_WORDS = FailureText(
-    "outbound packets discarded", "Each is sent again after a timeout of up to 4.3 s (NCCL's default)."
+_XMIT_DISCARDS = Count(
+    ("port_xmit_discards",),
+    (limit("ib-xmit-discards.in_10_minutes", "warning"),),
+    "outbound packets discarded",
+    "Each is sent again after a timeout of up to 4.3 s (NCCL's default).",
 )
 
 
 @rule("ib-xmit-discards", each=watch_ports, merge=on_all("discards on every InfiniBand port"))
 def ib_xmit_discards(context: RuleContext, counters: IbPortCounters) -> Result:
-    down = link_went_down(context, counters)
-    if down:
-        return down
-    return judge_count(
-        context,
-        counters.place,
-        delta(context, counters.counters, _XMIT_DISCARDS_COUNTERS),
-        (Limit(_XMIT_DISCARDS_LIMIT, "warning", 600.0),),
-        _XMIT_DISCARDS_WORDS,
-    )
+    return link_went_down(context, counters) or _XMIT_DISCARDS.judge(context, counters.place, counters.counters)
 
 
 _TIMES = read_limit("ib-xmit-wait.times_median")
@@ -238,34 +223,30 @@ def _judge_xmit_wait(context: RuleContext, counters: IbPortCounters, count: Coun
     )
 
 
-_CONSTRAINT_ERRORS_COUNTERS = ("port_xmit_constraint_errors", "port_rcv_constraint_errors")
-_CONSTRAINT_ERRORS_LIMIT = read_limit("ib-constraint-errors.per_hour")
-_CONSTRAINT_ERRORS_WORDS = FailureText(
-    "packets that its partitions forbid", "That traffic is dropped: the two ends are in different partitions.", "medium"
+_CONSTRAINT_ERRORS = Count(
+    ("port_xmit_constraint_errors", "port_rcv_constraint_errors"),
+    (limit("ib-constraint-errors.per_hour", "warning"),),
+    "packets that its partitions forbid",
+    "That traffic is dropped: the two ends are in different partitions.",
+    "medium",
 )
 
 
 @rule("ib-constraint-errors", each=watch_ports, merge=on_all("partition violations on every InfiniBand port"))
 def ib_constraint_errors(context: RuleContext, counters: IbPortCounters) -> Result:
-    return judge_count(
-        context,
-        counters.place,
-        delta(context, counters.counters, _CONSTRAINT_ERRORS_COUNTERS),
-        (Limit(_CONSTRAINT_ERRORS_LIMIT, "warning", HOUR),),
-        _CONSTRAINT_ERRORS_WORDS,
-    )
+    return _CONSTRAINT_ERRORS.judge(context, counters.place, counters.counters)
 
 
-_TIMEOUTS = read_limit("ib-hwcounter-transport.timeouts_per_minute")
-_BROKEN = read_limit("ib-hwcounter-transport.retries_exceeded_per_hour")
-_SEQUENCE = read_limit("ib-hwcounter-transport.sequence_per_minute")
 _ROUTING = "NCCL_IB_ADAPTIVE_ROUTING"
 _IMPACT = "A lossless fabric has none of these: each costs a timeout of up to 4.3 s, and after about 30 s the job."
-_KINDS = (
-    ("local_ack_timeout_err", Limit(_TIMEOUTS, "warning", MINUTE), "ACK timeouts"),
-    ("req_transport_retries_exceeded", Limit(_BROKEN, "warning", HOUR), "queue pairs gave up (retries exceeded)"),
+_TIMEOUTS, _BROKEN, _SEQUENCE = (
+    Count((name,), (limit(f"ib-hwcounter-transport.{limited}", "warning"),), what, _IMPACT, cause=name)
+    for name, limited, what in (
+        ("local_ack_timeout_err", "timeouts_per_minute", "ACK timeouts"),
+        ("req_transport_retries_exceeded", "retries_exceeded_per_hour", "queue pairs gave up (retries exceeded)"),
+        ("packet_seq_err", "sequence_per_minute", "sequence errors without adaptive routing"),
+    )
 )
-_ORDERED = ("packet_seq_err", Limit(_SEQUENCE, "warning", MINUTE), "sequence errors without adaptive routing")
 
 
 @rule("ib-hwcounter-transport", each=watch_ports, merge=on_all("transport errors on every InfiniBand port"))
@@ -274,15 +255,5 @@ def ib_hwcounter_transport(context: RuleContext, counters: IbPortCounters) -> Re
     if down:
         return down
     ordered = [parse_number(setting.value) for setting in effective_settings(context, _ROUTING)]
-    kinds = [*_KINDS, _ORDERED] if set(ordered) == {0} else list(_KINDS)
-    answers = [
-        judge_count(
-            context,
-            counters.place,
-            delta(context, counters.counters, [name]),
-            (limit,),
-            FailureText(what, _IMPACT, cause=name),
-        )
-        for name, limit, what in kinds
-    ]
-    return gravest(answers)
+    kinds = (_TIMEOUTS, _BROKEN, *((_SEQUENCE,) if set(ordered) == {0} else ()))
+    return gravest(kind.judge(context, counters.place, counters.counters) for kind in kinds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -11,21 +11,17 @@ from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.rules.cabling import (
-    CageState,
-    are_all_rails_down,
+    board_model,
     describe_lost_rails,
-    find_confidence,
     find_known_rate,
+    judge_by_role,
     merge_whole_node,
+    position_on_card,
     quote_tools,
-    read_cage,
-    unused_port_result,
-    why_still_booting,
 )
 from agent.rules.context import RuleContext
 from agent.rules.devices import find_function, severity_by_role, why_unreachable
 from agent.rules.infiniband.ports import (
-    EXPECTED,
     IbPort,
     device_number,
     has_no_infiniband,
@@ -59,22 +55,10 @@ _SITUATIONS = {
 def ib_port_down(context: RuleContext) -> Iterator[Result]:
     ports, others = split_subjects(ib_ports(context))
     yield from others
-    for role in EXPECTED:
-        yield from _judge_role(context, [port for port in ports if port.nic.role == role])
+    yield from judge_by_role(context, ports, _fail_port_down, _merge_rails)
 
 
-def _judge_role(context: RuleContext, ports: list[IbPort]) -> Iterator[Result]:
-    sockets = [_cage_state(context, port) for port in ports]
-    answers = [
-        _judge_port_down(context, ib_port, socket, sockets) for ib_port, socket in zip(ports, sockets, strict=True)
-    ]
-    faults = [answer for answer in answers if isinstance(answer, Fail)]
-    yield from (answer for answer in answers if not isinstance(answer, Fail))
-    all_down = are_all_rails_down(sockets) and len(faults) == len(ports)
-    yield from [_merge_rails(ports, faults)] if all_down else faults
-
-
-def _merge_rails(ports: list[IbPort], faults: list[Fail]) -> Fail:
+def _merge_rails(ports: Sequence[IbPort], faults: Sequence[Fail]) -> Fail:
     """No rail is active: one finding. Virtual functions are not down because of cables and switches."""
     merged, situation = merge_whole_node(faults, "InfiniBand"), faults[0].situation
     if any(fault.situation != situation for fault in faults) or not ports[0].nic.virtual_function:
@@ -82,20 +66,8 @@ def _merge_rails(ports: list[IbPort], faults: list[Fail]) -> Fail:
     return replace(merged, summary=f"{merged.summary}; each is {_explain_down(ports[0])[0]}", situation=situation)
 
 
-def _cage_state(context: RuleContext, ib_port: IbPort) -> CageState:
-    return read_cage(context, ib_port.subject, ib_port.nic, ib_port.port, ib_port.board, ib_port.position)
-
-
-def _judge_port_down(context: RuleContext, ib_port: IbPort, socket: CageState, sockets: list[CageState]) -> Result:
+def _fail_port_down(context: RuleContext, ib_port: IbPort, confidence: str) -> Fail:
     port = ib_port.port
-    if socket.active:
-        return ib_port.passes()
-    waiting = why_still_booting(context)
-    if waiting:
-        return ib_port.unknown(waiting.prefixed(f"{port.state}; "))
-    silent = unused_port_result(socket, sockets, port.state or "")
-    if silent:
-        return silent
     why, situation = _explain_down(ib_port)
     return ib_port.fail(
         summary=f"{port.state}, physical state {port.phys_state}: {why}"
@@ -105,10 +77,10 @@ def _judge_port_down(context: RuleContext, ib_port: IbPort, socket: CageState, s
         evidence=(
             ib_port.evidence("state", port.state or "", "state"),
             ib_port.evidence("physical state", port.phys_state or "not known", "phys_state"),
-            *quote_tools(context, ib_port.nic, port),
+            *quote_tools(context, ib_port),
         ),
         severity=severity_by_role("error", ib_port.nic),
-        confidence=find_confidence(socket, sockets),
+        confidence=confidence,
         situation=situation,
     )
 
@@ -152,17 +124,20 @@ def ib_rate_degraded(context: RuleContext) -> Iterator[Result]:
             yield port.unknown("not-read", fact="its rate")
         else:
             ports.append(port)
+    groups = [_rate_group(context, port) for port in ports]
     answers = [
-        _judge_rate_degraded(context, port, [o for o in ports if _rate_group(o) == _rate_group(port)]) for port in ports
+        _judge_rate_degraded(context, port, [o for o, other in zip(ports, groups, strict=True) if other == group])
+        for port, group in zip(ports, groups, strict=True)
     ]
     slow = [answer for answer in answers if isinstance(answer, Fail) and answer.severity == "info"]
     yield from (answer for answer in answers if answer not in slow)
     yield from merge_if_on_all(slow, len(slow), "slower than the NIC supports, all alike")
 
 
-def _rate_group(ib_port: IbPort) -> tuple[object, ...]:
+def _rate_group(context: RuleContext, ib_port: IbPort) -> tuple[object, ...]:
     """What ports have in common that should run alike: second ports of all cards may be on a slower fabric."""
-    return ib_port.nic.role, ib_port.board, ib_port.position
+    nic = ib_port.nic
+    return nic.role, board_model(context, nic), position_on_card(nic, ib_port.port.port)
 
 
 def _judge_rate_degraded(context: RuleContext, ib_port: IbPort, alike: list[IbPort]) -> Result:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.model.finding import Evidence
 from agent.model.nic import Nic, Port
 from agent.model.reasons import Reason
-from agent.rules.cabling import board_model, position_on_card
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     MELLANOX,
+    NicPort,
     about_nic,
     find_device_id,
     find_function,
@@ -18,7 +17,7 @@ from agent.rules.devices import (
     why_location_unknown,
     why_unreachable,
 )
-from agent.rules.rule import NODE, Result, Subject
+from agent.rules.rule import NODE, Result
 
 NO_LID = 0xFFFF  # of a port that no subnet manager gave one; 0: of RoCE, or before the first
 _CONNECTX_5 = 0x1017
@@ -27,33 +26,8 @@ EXPECTED = ("rail", "storage")  # roles that have a cable
 PLUGGED = (*EXPECTED, "management", "unknown")  # roles that may have one
 
 
-class IbPort(Subject, frozen=True):
+class IbPort(NicPort, frozen=True):
     """One port of a NIC that carries GPU or storage traffic."""
-
-    nic: Nic
-    port: Port
-    board: str  # of one board and role, ports should run alike
-    position: tuple[int, str]  # port number and function number: the second ports of all cards are alike, too
-
-    @property
-    def subject(self) -> str:
-        """The port."""
-        return f"port:{self.nic.id}/{self.port.port}"
-
-    @property
-    def label(self) -> str:
-        """The port for people."""
-        return f"{self.nic.label}/{self.port.port}"
-
-    @property
-    def ids(self) -> frozenset[str]:
-        """What a fault of this port is about."""
-        return frozenset({f"{self.nic.id}/{self.port.port}", self.nic.id, self.nic.pci or self.nic.id})
-
-    def evidence(self, what: str, value: str, file: str) -> Evidence:
-        """One observation, with the file of sysfs that holds it."""
-        source = f"/sys/class/infiniband/{self.nic.rdma_device or self.nic.label}/ports/{self.port.port}/{file}"
-        return Evidence(f"{what} of {self.label}", value, source)
 
 
 def ib_ports(context: RuleContext, roles: tuple[str, ...] = EXPECTED) -> Iterator[IbPort | Result]:
@@ -63,7 +37,7 @@ def ib_ports(context: RuleContext, roles: tuple[str, ...] = EXPECTED) -> Iterato
         for port in nic.ports:
             if port.link_layer in ("InfiniBand", None):
                 seen = True
-                ib_port = IbPort(nic, port, board_model(context, nic), position_on_card(nic, port.port))
+                ib_port = IbPort(nic, port)
                 yield _not_judged(context, ib_port, roles) or ib_port
         if not nic.ports and _is_infiniband(context, nic):
             seen = True

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.reasons import NO_EARLIER_RUN
@@ -20,28 +22,33 @@ from agent.rules.nccl.settings import (
     why_files_unread,
     why_jobs_unread,
 )
-from agent.rules.node_wide import aggregate_node_wide, on_all
-from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule, split_subjects
+from agent.rules.node_wide import count_faults, merge_failures, on_all
+from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 _NO_LID = (0, NO_LID)
 _WITH_LINK = ("INIT", "ARMED")  # states that no port without a physical link has
 
 
-@rule("ib-no-sm")
-def ib_no_sm(context: RuleContext) -> Iterator[Result]:
-    ports, others = split_subjects(ib_ports(context, PLUGGED))
-    yield from others
-    answers = [(port, _judge_no_sm(context, port)) for port in ports]
-    faults = [(ib_port, answer) for ib_port, answer in answers if isinstance(answer, Fail)]
-    yield from (answer for _, answer in answers if not isinstance(answer, Fail))
-    if len(faults) > 1 and not any(isinstance(answer, Pass) for _, answer in answers):
-        yield _merge_whole_node(faults)
-    else:
-        yield from (fault for _, fault in faults)
+def _merge_without_sm(context: RuleContext, answers: Sequence[Result]) -> list[Fail]:
+    """No subnet manager on any port: one finding, more severe where rails are among them."""
+    del context
+    faults, judged = count_faults(answers)
+    if len(faults) < max(judged, 2):
+        return faults
+    one = merge_failures(faults, f"no subnet manager on any of {len(faults)} InfiniBand ports")
+    return [
+        replace(
+            one,
+            impact="The node reaches no other node over InfiniBand: it can take part in no job of several nodes.",
+            evidence=tuple(fault.evidence[0] for fault in faults),
+            severity="critical" if any(fault.severity == "error" for fault in faults) else one.severity,
+        )
+    ]
 
 
-def _judge_no_sm(context: RuleContext, ib_port: IbPort) -> Result:
+@rule("ib-no-sm", each=lambda context: ib_ports(context, PLUGGED), merge=_merge_without_sm)
+def ib_no_sm(context: RuleContext, ib_port: IbPort) -> Result:
     port = ib_port.port
     if port.state == "ACTIVE":
         lids = {port.lid, port.sm_lid} if not (context.virtual_machine or ib_port.nic.virtual_function) else set()
@@ -68,20 +75,6 @@ def _fail_no_sm(ib_port: IbPort) -> Fail:
             *(ib_port.evidence(what, f"{value:#x}", file) for what, value, file in lids if value is not None),
         ),
         severity=severity_by_role("error", ib_port.nic),
-    )
-
-
-def _merge_whole_node(faults: list[tuple[IbPort, Fail]]) -> Fail:
-    first = faults[0][1]
-    rails = any(ib_port.nic.role == "rail" for ib_port, _ in faults)
-    return NODE.fail(
-        summary=f"no subnet manager on any of {len(faults)} InfiniBand ports: "
-        f"{join_labels([port.label for port, _ in faults])}",
-        impact="The node reaches no other node over InfiniBand: it can take part in no job of several nodes.",
-        evidence=tuple(fault.evidence[0] for _, fault in faults),
-        severity="critical" if rails else first.severity,
-        ids=frozenset().union(*(fault.ids for _, fault in faults)),
-        parts=tuple(fault for _, fault in faults),
     )
 
 
@@ -116,7 +109,7 @@ _Groups = dict[str, list[IbPort]]
 @rule("ib-subnet-mixed")
 def ib_subnet_mixed(context: RuleContext) -> Iterator[Result]:
     rails: list[IbPort] = []
-    for port in ib_ports(context, ("rail",)):
+    for port in _list_rails(context):
         if not isinstance(port, IbPort):
             if isinstance(port, Unknown):
                 yield port
@@ -190,10 +183,8 @@ _SEVERAL = 4
 _PKEY = "NCCL_IB_PKEY"
 
 
-@rule("ib-pkey-mismatch")
+@rule("ib-pkey-mismatch", gate=report_no_rails)
 def ib_pkey_mismatch(context: RuleContext) -> Result:
-    if silent := report_no_rails(context):
-        return silent
     rails = [rail for rail in rdma_rails(context) if rail.port.link_layer == "InfiniBand"]
     why = why_files_unread(context)
     settings = [setting for setting in effective_settings(context, _PKEY) if parse_number(setting.value)]
@@ -237,19 +228,15 @@ def _fail_pkey_mismatch(where: EffectiveSetting, short: list[Hca]) -> Fail:
 _FULL = 0x8000  # the top bit of a key: full member
 
 
-@rule("ib-pkey-limited")
-def ib_pkey_limited(context: RuleContext) -> Iterator[Result]:
+def _list_rails(context: RuleContext) -> Iterator[IbPort | Result]:
+    return ib_ports(context, ("rail",))
+
+
+@rule("ib-pkey-limited", each=_list_rails, merge=on_all("limited member of the partition on every InfiniBand rail"))
+def ib_pkey_limited(context: RuleContext, ib_port: IbPort) -> Result:
     settings = [setting for setting in effective_settings(context, _PKEY) if parse_number(setting.value) is not None]
     index = (parse_number(settings[0].value) or 0) if settings else 0
     why = None if settings or context.lists_whole else why_files_unread(context)
-    answers = (
-        _judge_pkey_limited(port, index, why) if isinstance(port, IbPort) else port
-        for port in ib_ports(context, ("rail",))
-    )
-    yield from aggregate_node_wide(answers, "limited member of the partition on every InfiniBand rail")
-
-
-def _judge_pkey_limited(ib_port: IbPort, index: int, why: str | None) -> Result:
     keys = ib_port.port.pkeys
     if ib_port.port.state != "ACTIVE":
         return ib_port.not_applicable("not-in-use", detail="not active")
@@ -289,10 +276,8 @@ def _parse_key(key: str) -> int | None:
 _AR_DISABLED_KEY = "NCCL_IB_ADAPTIVE_ROUTING"
 
 
-@rule("ib-ar-disabled")
+@rule("ib-ar-disabled", gate=report_no_rails)
 def ib_ar_disabled(context: RuleContext) -> Result:
-    if silent := report_no_rails(context):
-        return silent
     off = [setting for setting in effective_settings(context, _AR_DISABLED_KEY) if parse_number(setting.value) == 0]
     if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(context)):
         return NODE.not_applicable("not-in-use", detail="no active InfiniBand rail")
@@ -309,10 +294,8 @@ def ib_ar_disabled(context: RuleContext) -> Result:
 _SHARP_NOT_READY_KEY, _OFF = "NCCL_COLLNET_ENABLE", "NCCL_IBEXT_DISABLE"
 
 
-@rule("ib-sharp-not-ready")
+@rule("ib-sharp-not-ready", gate=report_no_rails)
 def ib_sharp_not_ready(context: RuleContext) -> Result:
-    if silent := report_no_rails(context):
-        return silent
     why = why_files_unread(context)
     settings = [setting for setting in effective_settings(context, _SHARP_NOT_READY_KEY) if parse_number(setting.value)]
     if not any(rail.port.link_layer == "InfiniBand" for rail in rdma_rails(context)):

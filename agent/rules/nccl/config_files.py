@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from agent.model.finding import Evidence
 from agent.model.node import NcclSetting
+from agent.rules.applicability import shows_gpus
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
-from agent.rules.nccl.hcas import report_no_gpus, severity_by_scope
+from agent.rules.nccl.hcas import severity_by_scope
 from agent.rules.nccl.settings import EffectiveSetting, effective_settings, parse_number, source_unit, why_files_unread
 from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 from agent.rules.wording import join_labels
@@ -21,10 +22,8 @@ _TWICE, _MISSPELT = "set before", "is not a name of NCCL"
 _NEAR_NAME = r"(?i)(?:nccl+|ncl+|ncc|nnccl|nncl|nlcc|ncccl)_"
 
 
-@rule("gdr-nccl-conf-syntax")
+@rule("gdr-nccl-conf-syntax", gate=shows_gpus)
 def gdr_nccl_conf_syntax(context: RuleContext) -> Result | Iterable[Result]:
-    if silent := report_no_gpus(context):
-        return silent
     wrong: dict[str, list[tuple[NcclSetting, str, bool]]] = {}
     for setting, why, harmless in _find_wrong_lines(context):
         wrong.setdefault(source_unit(setting.source), []).append((setting, why, harmless))
@@ -116,10 +115,8 @@ def _remedy(file: str, reasons: list[str]) -> str:
 _HARMLESS = ("NCCL_DEBUG", "NCCL_COMM_ID", "NCCL_SOCKET_IFNAME")
 
 
-@rule("gdr-nccl-conf-shadowed")
+@rule("gdr-nccl-conf-shadowed", gate=shows_gpus)
 def gdr_nccl_conf_shadowed(context: RuleContext) -> Result:
-    if silent := report_no_gpus(context):
-        return silent
     why = why_files_unread(context)
     if why:
         return NODE.unknown(why)
@@ -156,10 +153,8 @@ _GPU_CLASSES = ("0x0302", "0x0300")
 _SURELY = 4  # of so many devices in the file one may be missing, and it is still the file of this machine
 
 
-@rule("nccl-topo-file-stale")
+@rule("nccl-topo-file-stale", gate=shows_gpus)
 def nccl_topo_file_stale(context: RuleContext) -> Result | Iterable[Result]:
-    if silent := report_no_gpus(context):
-        return silent
     values = effective_settings(context, _KEY)
     if not values:
         why = why_files_unread(context)

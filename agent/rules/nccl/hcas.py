@@ -7,6 +7,7 @@ import msgspec
 
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic, Port
+from agent.rules.applicability import shows_gpus
 from agent.rules.context import RuleContext
 from agent.rules.devices import one_level_lower
 from agent.rules.nccl.settings import EffectiveSetting, effective_settings, why_files_unread
@@ -86,17 +87,9 @@ def rdma_rails(context: RuleContext) -> list[Hca]:
     return [rail for rail in rails if not (rail.nic.driver or "").startswith(_OWN_WAY)]
 
 
-def report_no_gpus(context: RuleContext) -> Result | None:
-    """The answer where no job of GPUs can run; None where one can."""
-    if context.topology.gpus:
-        return None
-    why = context.why_bus_unread
-    return NODE.unknown(why) if why else NODE.not_applicable("no-such-device", detail="no GPU")
-
-
 def report_no_rails(context: RuleContext) -> Result | None:
     """The answer where RDMA of NCCL's own is not expected; None where it is."""
-    if silent := report_no_gpus(context):
+    if silent := shows_gpus(context):
         return silent
     if rdma_rails(context):
         return None
@@ -136,10 +129,8 @@ class _Chosen(msgspec.Struct, frozen=True):
     remedy: str
 
 
-@rule("gdr-nccl-hca-mismatch")
+@rule("gdr-nccl-hca-mismatch", gate=report_no_rails)
 def gdr_nccl_hca_mismatch(context: RuleContext) -> Result | Iterable[Result]:
-    if silent := report_no_rails(context):
-        return silent
     values = effective_settings(context, _HCA_MISMATCH_KEY)
     if not values:
         if why := why_files_unread(context):
@@ -247,10 +238,8 @@ _INSIDE = (
 )  # fmt: skip
 
 
-@rule("gdr-nccl-socket-ifname")
+@rule("gdr-nccl-socket-ifname", gate=shows_gpus)
 def gdr_nccl_socket_ifname(context: RuleContext) -> Result | Iterable[Result]:
-    if silent := report_no_gpus(context):
-        return silent
     values = effective_settings(context, _IFNAME)
     if why := why_files_unread(context) or context.why_probe_failed("netdev"):
         return NODE.unknown(why)

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from agent.model.finding import Evidence
 from agent.model.node import NcclLibrary
 from agent.model.reasons import Reason
+from agent.rules.applicability import shows_gpus
 from agent.rules.context import RuleContext
-from agent.rules.nccl.hcas import rdma_rails, report_no_gpus, report_no_rails, severity_by_scope
+from agent.rules.nccl.hcas import rdma_rails, report_no_rails, severity_by_scope
 from agent.rules.nccl.settings import effective_settings, parse_number, why_files_unread, why_jobs_unread
 from agent.rules.pages import read_limit
 from agent.rules.roce.plain_ethernet import is_plain_ethernet
@@ -25,7 +26,7 @@ def mapped_libraries(context: RuleContext, *names: str) -> list[NcclLibrary]:
 
 def report_unused(context: RuleContext, what: str) -> Result:
     """The answer where no running job uses something: not applicable where all of them were seen."""
-    if silent := report_no_gpus(context):
+    if silent := shows_gpus(context):
         return silent
     why = why_jobs_unread(context)
     return NODE.unknown(why) if why else NODE.not_applicable("not-in-use", detail=f"no running job uses {what}")
@@ -135,10 +136,8 @@ def _fail_memlock_low(context: RuleContext, who: list[str], severity: str) -> Fa
     )
 
 
-@rule("gdr-devnodes-missing")
+@rule("gdr-devnodes-missing", gate=report_no_rails)
 def gdr_devnodes_missing(context: RuleContext) -> Result:
-    if silent := report_no_rails(context):
-        return silent
     nodes = context.software.device_nodes
     if nodes is None:
         return NODE.unknown(
@@ -179,10 +178,8 @@ def _list_verbs_devices(context: RuleContext) -> Iterator[str]:
 _SMALL_MIB = read_limit("gdr-shm-small.mib")
 
 
-@rule("gdr-shm-small")
+@rule("gdr-shm-small", gate=shows_gpus)
 def gdr_shm_small(context: RuleContext) -> Result:
-    if silent := report_no_gpus(context):
-        return silent
     size = context.software.shared_memory_mib
     if len(context.topology.gpus) < 2:
         return NODE.not_applicable("nothing-to-compare", detail="one GPU")
@@ -295,10 +292,8 @@ _EFA_STACK_KEY = "FI_PROVIDER"
 _SLOW = ("tcp", "sockets", "udp", "ofi_rxm;tcp", "tcp;ofi_rxm")
 
 
-@rule("gdr-efa-stack")
+@rule("gdr-efa-stack", gate=shows_gpus)
 def gdr_efa_stack(context: RuleContext) -> Result:
-    if silent := report_no_gpus(context):
-        return silent
     if not any((nic.driver or "") == "efa" for nic in context.topology.nics):
         why = context.why_bus_unread
         if why and not context.topology.nics:

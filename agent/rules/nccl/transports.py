@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from agent.model.gpu import Gpu
+from agent.rules.applicability import shows_gpus
 from agent.rules.context import RuleContext
 from agent.rules.devices import is_on_c2c
-from agent.rules.nccl.hcas import rdma_rails, report_no_gpus, settings_evidence, severity_by_scope
+from agent.rules.nccl.hcas import rdma_rails, settings_evidence, severity_by_scope
 from agent.rules.nccl.settings import EffectiveSetting, effective_settings, parse_number, why_files_unread
 from agent.rules.rule import NODE, Fail, Result, rule
 
@@ -122,10 +123,8 @@ _SWITCHES = (
 )
 
 
-@rule("gdr-disabled-by-env")
+@rule("gdr-disabled-by-env", gate=shows_gpus)
 def gdr_disabled_by_env(context: RuleContext) -> Result | Iterable[Result]:
-    if silent := report_no_gpus(context):
-        return silent
     why = why_files_unread(context)
     faults = [_fail_disabled(switch, where) for switch in _SWITCHES if (where := _is_switched_off(context, switch))]
     return faults or (NODE.unknown(why) if why else NODE.passes())

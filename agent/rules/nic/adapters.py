@@ -159,10 +159,8 @@ _NEAR = ("PIX", "PXB")
 _KEY = "NCCL_IB_HCA"
 
 
-@rule("ib-mixed-linklayer")
+@rule("ib-mixed-linklayer", gate=report_no_rails)
 def ib_mixed_linklayer(context: RuleContext) -> Result:
-    if silent := report_no_rails(context):
-        return silent
     rails = rdma_rails(context)
     if len(rails) < 2:
         return NODE.not_applicable("nothing-to-compare", detail="one active RDMA rail")

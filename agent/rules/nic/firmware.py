@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agent.model.nic import Nic
 from agent.model.node import Event
 from agent.rules.context import RuleContext, read_since_boot
-from agent.rules.devices import about_function, find_unlisted, one_level_lower, quote_log, severity_by_role
+from agent.rules.devices import about_function, find_unlisted, none_logged, one_level_lower, quote_log, severity_by_role
 from agent.rules.pages import read_limit
 from agent.rules.rule import NODE, Fail, Result, rule
 
@@ -40,7 +40,6 @@ def nic_firmware_dead(context: RuleContext) -> Iterator[Result]:
     unlisted = find_unlisted(context, _KINDS, _SIGNS)
     if not nics and not unlisted:
         yield NODE.not_applicable("no-such-device", detail="no NIC whose driver reports the state of its firmware")
-    unread = context.why_probe_failed("kernel_log")
     for pci in (*nics, *unlisted):
         nic = nics.get(pci)
         events = [event for event in context.events if event.kind in _KINDS and event.subject == pci]
@@ -48,8 +47,7 @@ def nic_firmware_dead(context: RuleContext) -> Iterator[Result]:
         if signs:
             yield _fail_firmware(context, nic, pci, signs, [event for event in events if event.code in _ENDED])
         else:
-            about = about_function(context, pci)
-            yield about.unknown("log-not-read", why=unread) if unread else about.passes()
+            yield none_logged(context, about_function(context, pci))
 
 
 def _fail_firmware(

@@ -12,11 +12,10 @@ from agent.model.nic import Lane, Netdev, Nic, Port, TransceiverModule
 from agent.model.node import Event
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_function, find_unlisted, quote_log, severity_by_role
-from agent.rules.link_flaps import is_of_start
+from agent.rules.devices import NicPort, about_function, about_nic, find_unlisted, quote_log, severity_by_role
 from agent.rules.pages import read_limit
 from agent.rules.roce.ports import RocePort, cabled_interfaces, report_hidden, roce_ports
-from agent.rules.rule import NODE, Fail, NotApplicable, Result, Subject, Unknown, rule
+from agent.rules.rule import NODE, Fail, NamedSubject, NotApplicable, Result, Subject, Unknown, rule
 from agent.rules.wording import count_of, find_median
 
 CABLES = ("copper", "active_copper")  # they measure nothing
@@ -30,19 +29,12 @@ class PluggedModule(Subject, frozen=True):
     module: TransceiverModule | None
 
     @property
-    def subject(self) -> str:
+    def about(self) -> Subject:
         """The port; of a bond the interface."""
-        return self.each.subject if self.netdev is self.each.netdev else f"netdev:{self.netdev.id}"
-
-    @property
-    def label(self) -> str:
-        """The port for people."""
-        return self.each.label if self.netdev is self.each.netdev else f"{self.each.label} {self.netdev.label}"
-
-    @property
-    def ids(self) -> frozenset[str]:
-        """What a fault of it is about."""
-        return self.each.ids | {self.netdev.id}
+        port, netdev, ids = self.each, self.netdev, self.each.ids | {self.netdev.id}
+        if netdev is port.netdev:
+            return NamedSubject(port.subject, port.label, ids)
+        return NamedSubject(f"netdev:{netdev.id}", f"{port.label} {netdev.label}", ids)
 
     @property
     def name(self) -> str:
@@ -101,10 +93,8 @@ def port_module_fault(context: RuleContext) -> Iterator[Result]:
     for nic, port in others:
         yield _judge_infiniband(context, nic, port)
     for pci in find_unlisted(context, ("mlx5",), _EVENTS):
-        about = about_function(context, pci)
         nic = Nic(id=pci, label=f"NIC {pci}", pci=pci)
-        faults = _logged_events(context, nic, Port(port=1))
-        fault = _fail_module_fault(about.subject, nic.label, nic, faults, "", about.ids)
+        fault = _fail_module_fault(about_nic(nic), nic, _logged_events(context, nic, Port(port=1)))
         codes = {event.code for event in context.events if event.subject == pci and event.code in _EVENTS}
         yield replace(fault, severity="info" if codes == {"slot-power"} else "warning", confidence="low")
     yield from _find_unplugged(context)
@@ -116,6 +106,8 @@ def port_module_fault(context: RuleContext) -> Iterator[Result]:
 def _find_unplugged(context: RuleContext) -> Iterator[Fail]:
     """Cables that a log alone shows as pulled: a port that had none since the start is a note at most."""
     for pci in find_unlisted(context, ("unplugged",), (None,)):
+        from agent.rules.link_flaps import is_of_start  # lazy: few logs show a cable that was pulled
+
         events = [event for event in context.events if event.kind == "unplugged" and event.subject == pci]
         was_used = any(event.detail.get("before") == "used" for event in events)
         if not was_used and all(is_of_start(event.logged) for event in events):
@@ -144,7 +136,7 @@ def _judge_module_fault(context: RuleContext, one: PluggedModule) -> Result:
             faults.append(("error", meaning, row))
     faults += _logged_events(context, one.each.nic, one.each.port)
     if faults:
-        return _fail_module_fault(one.subject, one.label, one.each.nic, faults, one.name, one.ids)
+        return _fail_module_fault(one, one.each.nic, faults, one.name)
     return why_unread(one) if one.module is None else one.passes()
 
 
@@ -198,32 +190,23 @@ def _logged_events(context: RuleContext, nic: Nic, port: Port) -> list[tuple[str
 
 
 def _judge_infiniband(context: RuleContext, nic: Nic, port: Port) -> Result:
-    subject, place = f"port:{nic.id}/{port.port}", f"{nic.id}/{port.port}"
+    about = NicPort(nic, port)
     silent = context.virtual_machine or nic.virtual_function or nic.limited or nic.role not in ("rail", "storage")
     faults = [] if silent else _logged_events(context, nic, port)
     if not faults:
-        return NotApplicable(
-            subject,
-            Reason(
-                "not-measured", detail="the interface of an InfiniBand port cannot read its module (mlxlink -m can)"
-            ),
+        return about.not_applicable(
+            "not-measured", detail="the interface of an InfiniBand port cannot read its module (mlxlink -m can)"
         )
-    ids = frozenset({place, nic.id, nic.pci or nic.id})
-    return _fail_module_fault(subject, f"{nic.label}/{port.port}", nic, faults, "", ids)
+    return _fail_module_fault(about, nic, faults)
 
 
-def _fail_module_fault(
-    subject: str, label: str, nic: Nic, faults: list[tuple[str, str, Evidence]], name: str, ids: frozenset[str]
-) -> Fail:
+def _fail_module_fault(about: Subject, nic: Nic, faults: list[tuple[str, str, Evidence]], name: str = "") -> Fail:
     worst = max((severity for severity, _, _ in faults), key=SEVERITIES.index)
-    return Fail(
-        subject=subject,
-        label=label,
+    return about.fail(
         summary="; ".join(text for _, text, _ in faults) + (f": {name}" if name else ""),
         impact="When the module switches itself off, the link goes down and jobs end.",
         evidence=tuple(row for _, _, row in faults),
         severity=severity_by_role(worst, nic) or "info",
-        ids=ids,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from agent.model.finding import Evidence
 from agent.model.nic import Nic
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_function, about_nic, find_function, kernel_log_evidence, why_unreachable
-from agent.rules.node_wide import merge_if_on_all
+from agent.rules.node_wide import count_faults, merge_if_on_all
 from agent.rules.rule import NODE, Fail, Result, rule
 
 # The module that makes an RDMA device of each network driver's function; drivers without RDMA are not here
@@ -20,24 +20,22 @@ _RDMA_MODULES = {
 _NEAR = ("PIX", "PXB")
 
 
-@rule("rdma-device-missing")
-def rdma_device_missing(context: RuleContext) -> Iterator[Result]:
-    if context.why_no_rail_known:
-        yield NODE.unknown(context.why_no_rail_known)
-        return
+def _list_rails(context: RuleContext) -> Iterator[Nic | Result]:
     if not context.rails:
-        yield NODE.not_applicable("no-such-device", detail="no rail")
-    some_have = any(nic.rdma_device for nic in context.rails)
-    answers = [_judge_rdma_device(context, nic, some_have) for nic in context.rails]
-    faults = [answer for answer in answers if isinstance(answer, Fail)]
-    yield from (answer for answer in answers if not isinstance(answer, Fail))
-    for fault in merge_if_on_all(faults, len(context.rails), "no rail has an RDMA device"):
+        why = context.why_no_rail_known
+        yield NODE.unknown(why) if why else NODE.not_applicable("no-such-device", detail="no rail")
+    yield from context.rails
+
+
+def _merge_rails(context: RuleContext, answers: Sequence[Result]) -> Iterator[Fail]:
+    for fault in merge_if_on_all(count_faults(answers)[0], len(context.rails), "no rail has an RDMA device"):
         none = fault.subject == "node" and fault.severity == "error"
-        yield replace(fault, severity="critical" if none else fault.severity)
+        yield replace(fault, severity="critical") if none else fault
 
 
-def _judge_rdma_device(context: RuleContext, nic: Nic, some_have: bool) -> Result:
-    about = about_nic(nic)
+@rule("rdma-device-missing", each=_list_rails, merge=_merge_rails)
+def rdma_device_missing(context: RuleContext, nic: Nic) -> Result:
+    about, some_have = about_nic(nic), any(nic.rdma_device for nic in context.rails)
     function = find_function(context, nic)
     driver = nic.driver or (function.driver if function else None)
     if nic.rdma_device:

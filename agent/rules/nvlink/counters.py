@@ -10,19 +10,13 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.counter_deltas import HOUR, MINUTE, CountedSubject, Counters, FailureText, Limit, delta, judge_count
+from agent.rules.counter_deltas import Count, CountedSubject, Counters, limit
 from agent.rules.devices import ask_nvidia_smi, is_nvidia
 from agent.rules.pages import read_limit
 from agent.rules.pcie.counters import CountedGpu, command_source, counted_gpus
 from agent.rules.rule import Fail, Result, gravest, rule
 from agent.rules.wording import format_ranges
 
-_REPLAYS = read_limit("nvlink-errors.in_10_minutes")
-_CRC = read_limit("nvlink-errors.crc_per_hour")
-_CRC_ERROR = read_limit("nvlink-errors.crc_per_second")
-_LOST = read_limit("nvlink-errors.lost")
-_RECOVERED = read_limit("nvlink-errors.recovered_per_hour")
-_SYMBOLS = read_limit("nvlink-errors.symbols_per_hour")
 _FLOOR = read_limit("nvlink-errors.ber")
 _IMPACT = "Lost data is sent again while all GPUs wait: a collective runs at the speed of its slowest link."
 _PACKETS = (
@@ -30,14 +24,17 @@ _PACKETS = (
     *("local_link_integrity", "transmit_discards"),
 )
 # Counters, limit, and what is reported of them: of links up to Hopper, then of NVLink 5; the most severe first
-_KINDS: tuple[tuple[tuple[str, ...], Limit, str], ...] = (
-    (("replay", "recovery"), Limit(_REPLAYS, "error", 600.0), "replays and recoveries"),
-    (("crc",), Limit(_CRC_ERROR, "error", 1.0), "CRC errors"),
-    (("recoveries_failed",), Limit(_LOST, "error"), "failed recoveries"),
-    (_PACKETS, Limit(_LOST, "error"), "packets lost or damaged"),
-    (("recoveries_successful",), Limit(_RECOVERED, "warning", HOUR), "recoveries"),
-    (("symbol", "effective"), Limit(_SYMBOLS, "warning", HOUR), "symbol errors"),
-    (("crc",), Limit(_CRC, "warning", HOUR), "CRC errors"),
+_KINDS = tuple(
+    Count(names, (limit(f"nvlink-errors.{limited}", severity),), what, _IMPACT, cause=names[0])
+    for names, limited, severity, what in (
+        (("replay", "recovery"), "in_10_minutes", "error", "replays and recoveries"),
+        (("crc",), "crc_per_second", "error", "CRC errors"),
+        (("recoveries_failed",), "lost", "error", "failed recoveries"),
+        (_PACKETS, "lost", "error", "packets lost or damaged"),
+        (("recoveries_successful",), "recovered_per_hour", "warning", "recoveries"),
+        (("symbol", "effective"), "symbols_per_hour", "warning", "symbol errors"),
+        (("crc",), "crc_per_hour", "warning", "CRC errors"),
+    )
 )
 _BER = "symbol_ber_packed"
 
@@ -80,11 +77,10 @@ def _judge_link(context: RuleContext, gpu: Gpu, link: GpuLink) -> Result:
     here = CountedSubject(subject, f"{gpu.label} NVLink {link.link}", frozenset({f"{gpu.id}/{link.link}"}))
     counters = Counters(subject, link.errors, command_source(f"{ask_nvidia_smi('nvlink -e', gpu)} -l {link.link}"))
     answers: list[Result] = []
-    for names, limit, what in _KINDS:
-        count = delta(context, counters, names)
-        answer = judge_count(context, here, count, (limit,), FailureText(what, _IMPACT, cause=names[0]))
+    for kind in _KINDS:
+        answer = kind.judge(context, here, counters)
         if isinstance(answer, Fail):
-            return _severity_by_error_rate(context, link, answer) if "symbol" in names else answer
+            return _severity_by_error_rate(context, link, answer) if "symbol" in kind.names else answer
         answers.append(answer)
     return gravest(answers)
 
@@ -118,10 +114,9 @@ def _merge_links(place: CountedSubject, faults: Sequence[tuple[GpuLink, Fail]]) 
     )
 
 
-_PER_HOUR = read_limit("c2c-errors.per_hour")
-_PER_MINUTE = read_limit("c2c-errors.error_per_minute")
-_COUNTERS = ("c2c_interrupts", "c2c_replays", "c2c_replays_back_to_back")
-_WORDS = FailureText(
+_C2C = Count(
+    ("c2c_interrupts", "c2c_replays", "c2c_replays_back_to_back"),
+    (limit("c2c-errors.error_per_minute", "error"), limit("c2c-errors.per_hour", "warning")),
     "errors and replays of NVLink-C2C",
     "The link between CPU and GPU (450 GB/s in each direction on a GH200) loses time to retries.",
 )
@@ -130,7 +125,6 @@ _WORDS = FailureText(
 @rule("c2c-errors", each=counted_gpus)
 def c2c_errors(context: RuleContext, counted: CountedGpu) -> Result:
     place, counters = counted.place, counted.counters
-    if not any(name in counters.now for name in _COUNTERS):
+    if not any(name in counters.now for name in _C2C.names):
         return place.not_applicable("not-measured", detail="no C2C, or its driver does not report its errors")
-    limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_PER_HOUR, "warning", HOUR))
-    return judge_count(context, place, delta(context, counters, _COUNTERS), limits, _WORDS)
+    return _C2C.judge(context, place, counters)

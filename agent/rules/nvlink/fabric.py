@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
-from typing import TypeVar
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +16,7 @@ from agent.rules.context import RuleContext
 from agent.rules.devices import about_gpu, ask_nvidia_smi, find_device_id, report_no_gpu
 from agent.rules.node_wide import merge_failures
 from agent.rules.nvlink.link_counts import LinkForm, find_form, not_offered_reason
-from agent.rules.rule import NODE, Fail, Result, Rule, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 from agent.rules.wording import join_labels
 
 PLACE = "nvlink-fabric"  # what is wrong with the fabric as a whole: the place that its consequences share
@@ -36,9 +34,6 @@ class FabricMember(msgspec.Struct, frozen=True):
 
     gpu: Gpu
     fabric: Fabric
-
-
-T = TypeVar("T", Gpu, FabricMember)
 
 
 def unmanaged_reason(context: RuleContext) -> Result | None:
@@ -119,38 +114,16 @@ def multi_node_domain(gpu: Gpu) -> str | None:
     return None if uuid in (None, "", NO_UUID) else uuid
 
 
-def gpu_rule(
-    name: str, each: Callable[[RuleContext], Iterable[T | Result]]
-) -> Callable[[Callable[[RuleContext, T], Result]], Rule]:
-    """A rule about one GPU at a time: faults last, and one for the node where all that are judged have the same."""
-
-    def register(judge: Callable[[RuleContext, T], Result]) -> Rule:
-        @wraps(judge)
-        def judge_all(context: RuleContext) -> Iterator[Result]:
-            judged, faults = 0, []
-            for item in each(context):
-                answer = item if isinstance(item, Result) else judge(context, item)
-                judged += answer is not item
-                if isinstance(answer, Fail):
-                    faults.append(answer)
-                else:
-                    yield answer
-            yield from merge_if_on_all_gpus(faults, judged)
-
-        return rule(name)(judge_all)
-
-    return register
+def merge_gpus(context: RuleContext, answers: Sequence[Result]) -> list[Fail]:
+    """The `merge` of a rule about GPUs: one finding for the node where every one that is judged has the same fault, in
+    the same words: one part explains all."""
+    del context
+    faults = [answer for answer in answers if isinstance(answer, Fail)]
+    alike = len(faults) == len(answers) and len({(f.severity, f.cause, f.summary) for f in faults}) == 1
+    return [merge_failures(faults, faults[0].summary)] if alike and len(faults) > 1 else faults
 
 
-def merge_if_on_all_gpus(faults: Sequence[Fail], judged: int) -> Iterator[Fail]:
-    """One finding for the node where every GPU has the same fault: one part explains all."""
-    if len(faults) < 2 or len(faults) < judged or len({(f.severity, f.cause, f.summary) for f in faults}) > 1:
-        yield from faults
-    else:
-        yield merge_failures(faults, faults[0].summary)
-
-
-@gpu_rule("fabric-incomplete", fabric_members)
+@rule("fabric-incomplete", each=fabric_members, merge=merge_gpus)
 def fabric_incomplete(context: RuleContext, member: FabricMember) -> Result:
     gpu, fabric, about = member.gpu, member.fabric, about_gpu(member.gpu)
     if fabric.state == "completed":
@@ -252,9 +225,8 @@ _SUMMARIES = {"unhealthy": "error", "limited_capacity": "warning"}
 _RECOVERING = frozenset({"route_recovery", "access_timeout_recovery"})  # end by themselves
 
 
-@gpu_rule("fabric-unhealthy", fabric_members)
-def fabric_unhealthy(context: RuleContext, member: FabricMember) -> Result:
-    del context
+@rule("fabric-unhealthy", each=fabric_members, merge=merge_gpus)
+def fabric_unhealthy(member: FabricMember) -> Result:
     gpu, fabric, about = member.gpu, member.fabric, about_gpu(member.gpu)
     if fabric.state != "completed":
         return about.not_applicable("judged-elsewhere", detail="registration is not completed: see fabric-incomplete")

@@ -71,7 +71,7 @@ def never_has_nvlink(context: RuleContext, gpu: Gpu) -> bool:
     """Whether the model of a GPU is one that NVIDIA builds without NVLink, by its name."""
     function = find_function(context, gpu)
     name = f"{gpu.name or ''} {(function.name if function else None) or ''}"
-    return re.search(_UNLINKED, name) is not None and re.search(_LINKED, name) is None
+    return name != " " and re.search(_UNLINKED, name) is not None and re.search(_LINKED, name) is None
 
 
 class LinkCounts(Subject, frozen=True):
@@ -86,19 +86,9 @@ class LinkCounts(Subject, frozen=True):
     unread: tuple[GpuLink, ...]
 
     @property
-    def subject(self) -> str:
+    def about(self) -> Subject:
         """The GPU: dead links of one GPU are one fault."""
-        return f"gpu:{self.gpu.id}"
-
-    @property
-    def label(self) -> str:
-        """The GPU for people."""
-        return self.gpu.label
-
-    @property
-    def ids(self) -> frozenset[str]:
-        """The GPU."""
-        return frozenset({self.gpu.id, self.gpu.pci or self.gpu.id})
+        return about_gpu(self.gpu)
 
     @property
     def total(self) -> int:

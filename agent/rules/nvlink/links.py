@@ -10,8 +10,8 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_gpu, ask_nvidia_smi, gpu_model, is_nvidia, report_no_gpu
-from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, NO_UUID, PLACE, gpu_rule, merge_if_on_all_gpus
+from agent.rules.devices import about_gpu, about_pair, ask_nvidia_smi, gpu_model, is_nvidia, report_no_gpu
+from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, NO_UUID, PLACE, merge_gpus
 from agent.rules.nvlink.link_counts import (
     LinkCounts,
     LinkForm,
@@ -22,7 +22,7 @@ from agent.rules.nvlink.link_counts import (
     lost_ends,
     not_offered_reason,
 )
-from agent.rules.rule import NODE, Fail, NamedSubject, NotApplicable, Result, rule, split_subjects
+from agent.rules.rule import NODE, Fail, NamedSubject, NotApplicable, Result, Subject, rule, split_subjects
 from agent.rules.wording import find_majority, format_ranges, format_share_lost, join_labels
 
 _WHOLE_BOARD = 8  # so many GPUs of one model fill a baseboard: all their links are wired
@@ -35,7 +35,7 @@ def nvlink_inactive(context: RuleContext) -> Iterator[Result]:
     stated = {f"gpu:{gpu.id}": gpu for gpu in context.topology.gpus if is_stated_inactive(context, gpu)}
     without = [_fail_stated(context, stated[one.subject]) for one in others if one.subject in stated]
     yield from (one for one in others if one.subject not in stated)
-    yield from merge_if_on_all_gpus(without, len(context.topology.gpus))
+    yield from merge_gpus(context, without) if len(without) == len(context.topology.gpus) else without
     for group in group_by_model(counts):
         answers = [(tally, _judge_inactive(context, tally, group)) for tally in group]
         faults = [(tally, answer) for tally, answer in answers if isinstance(answer, Fail)]
@@ -140,7 +140,7 @@ def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]])
     """One finding where one part explains all: a switch below a whole board, one wire between two GPUs."""
     tallied = [tally for tally, _ in faults]
     if len(faults) == len(group) and len(group) > 2 and group[0].form is not LinkForm.CARD:
-        whole = _merge_links(faults, "node", "node", _summarize_group(tallied))
+        whole = _merge_links(faults, NODE, _summarize_group(tallied))
         none_left = not any(tally.active for tally in group)
         ids = whole.ids | {"count of NVSwitches", *([PLACE] if none_left else [])}
         yield replace(whole, ids=ids, residue=tuple(_list_residue(faults)))
@@ -149,9 +149,8 @@ def _merge_group(group: list[LinkCounts], faults: list[tuple[LinkCounts, Fail]])
         and len({len(t.inactive) for t in tallied}) == 1
         and not any(_leads_to_switch(t) for t in tallied)
     ):
-        ends = "+".join(sorted(t.gpu.id for t in tallied))
-        labels = " - ".join(t.gpu.label for t in tallied)
-        yield _merge_links(faults, f"pair:{ends}", labels, f"{len(tallied[0].inactive)} NVLinks between them inactive")
+        summary = f"{len(tallied[0].inactive)} NVLinks between them inactive"
+        yield _merge_links(faults, about_pair(tallied[0].gpu, tallied[1].gpu), summary)
     else:
         yield from (fault for _, fault in faults)
 
@@ -187,13 +186,11 @@ def _leads_to_switch(tally: LinkCounts) -> bool:
     return not tally.active or any(link.remote is None or link.remote.kind != "gpu" for link in tally.active)
 
 
-def _merge_links(faults: list[tuple[LinkCounts, Fail]], subject: str, label: str, summary: str) -> Fail:
+def _merge_links(faults: list[tuple[LinkCounts, Fail]], about: Subject, summary: str) -> Fail:
     first = faults[0][1]
     grave = [fault.severity for _, fault in faults]
-    return Fail(
-        subject=subject,
-        label=label,
-        summary=summary,
+    return about.fail(
+        summary,
         impact=_impact(faults[0][0], join_labels([tally.gpu.label for tally, _ in faults])),
         remedy=first.remedy,
         evidence=tuple(tally.evidence for tally, _ in faults),
@@ -296,26 +293,23 @@ def _fail_speed_low(tally: LinkCounts, slow: list[tuple[GpuLink, float]]) -> Fai
     )
 
 
-@rule("nvlink-bandwidth-mode-reduced")
-def nvlink_bandwidth_mode_reduced(context: RuleContext) -> Iterator[Result]:
+def _list_modes(context: RuleContext) -> Iterator[Gpu | Result]:
+    """The mode of the whole board, or else every GPU that may have one."""
     yield from report_no_gpu(context)
     mode = context.topology.bandwidth_mode
     if mode not in (None, "full"):
         about = NamedSubject("node", "node", frozenset(gpu.id for gpu in context.topology.gpus))
         yield _fail_bandwidth_mode(about, mode or "")
-        return
-    judged, faults = 0, []
-    for gpu in context.topology.gpus:
-        answer = _judge_bandwidth_mode(context, gpu)
-        judged += not isinstance(answer, NotApplicable)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    yield from merge_if_on_all_gpus(faults, judged)
+    else:
+        yield from context.topology.gpus
 
 
-def _judge_bandwidth_mode(context: RuleContext, gpu: Gpu) -> Result:
+def _merge_modes(context: RuleContext, answers: Sequence[Result]) -> list[Fail]:
+    return merge_gpus(context, [answer for answer in answers if not isinstance(answer, NotApplicable)])
+
+
+@rule("nvlink-bandwidth-mode-reduced", each=_list_modes, merge=_merge_modes)
+def nvlink_bandwidth_mode_reduced(context: RuleContext, gpu: Gpu) -> Result:
     about = about_gpu(gpu)
     if answer := not_offered_reason(context, gpu):
         return answer
@@ -372,7 +366,7 @@ def _offered_gpus(context: RuleContext) -> Iterator[Gpu | Result]:
     yield from (not_offered_reason(context, gpu) or gpu for gpu in context.topology.gpus)
 
 
-@gpu_rule("nvlink-disabled", _offered_gpus)
+@rule("nvlink-disabled", each=_offered_gpus, merge=merge_gpus)
 def nvlink_disabled(context: RuleContext, gpu: Gpu) -> Result:
     about = about_gpu(gpu)
     modules = [

@@ -14,8 +14,9 @@ from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.reasons import Reason
 from agent.model.topology import Path
+from agent.rules.applicability import has_gpus
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_gpu, about_pair, gpu_model, report_no_gpu
+from agent.rules.devices import about_gpu, about_pair, about_pairs, gpu_model
 from agent.rules.nvlink.fabric import PLACE
 from agent.rules.nvlink.link_counts import (
     LinkCounts,
@@ -37,9 +38,8 @@ _MOST_OF_THEM = 3  # GPUs that are joined alike, and for each without NVLink
 _CUBE, _MESH = 8, 2  # GPUs of a cube mesh (DGX-1), and the most links that a pair of it has
 
 
-@rule("nvlink-matrix-uneven")
+@rule("nvlink-matrix-uneven", gate=has_gpus)
 def nvlink_matrix_uneven(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(context)
     groups: dict[str, list[Gpu]] = {}
     for gpu in sorted(context.topology.gpus, key=lambda gpu: gpu.id):
         if answer := not_offered_reason(context, gpu):
@@ -118,24 +118,16 @@ def _fail_matrix_uneven(
     context: RuleContext, thin: list[GpuPair], counts: Mapping[GpuPair, int], expected: str
 ) -> Fail:
     """A pair of one GPU with itself stands for its whole row."""
-    name = {gpu.id: gpu.label for gpu in context.topology.gpus}
+    pairs = [(context.gpus[a], context.gpus[b]) for a, b in thin]
     links = [f"NV{counts[pair]}" if pair in counts else "no NVLink" for pair in thin]
-    labels = [name[a] if a == b else f"{name[a]} - {name[b]} {link}" for (a, b), link in zip(thin, links, strict=True)]
-    ends = {end for pair in thin for end in pair}
-    common = [end for end in sorted(ends) if all(end in pair for pair in thin)]
-    if len(common) == 1:
-        subject, label = f"gpu:{common[0]}", name[common[0]]
-    elif common:
-        subject, label = f"pair:{thin[0][0]}+{thin[0][1]}", labels[0]
-    else:
-        subject, label = "node", "node"
-    return Fail(
-        subject=subject,
-        label=label,
+    labels = [a.label if a is b else f"{a.label} - {b.label} {link}" for (a, b), link in zip(pairs, links, strict=True)]
+    about = about_pairs(pairs)
+    return about.fail(
+        label=labels[0] if about.subject.startswith("pair:") else None,
         summary=f"fewer NVLinks than between the others ({expected}): {join_labels(labels)}",
         impact="Collectives of all GPUs run at the speed of the slowest pair.",
         evidence=tuple(Evidence("pair", label, "nvidia-smi topo -m") for label in labels[:8]),
-        ids=frozenset().union(*(about_gpu(context.gpus[end]).ids for end in ends)),
+        ids=frozenset().union(*(about_gpu(gpu).ids for pair in pairs for gpu in pair)),
     )
 
 
@@ -312,7 +304,7 @@ def _judge_path_missing(
             yield about.unknown(context.why_settling)
         else:
             missing.append((a, b))
-    yield from _merge_pairs(context, switched, missing, ways)
+    yield from _merge_pairs(switched, missing, ways)
 
 
 def _judge_pair(a: LinkCounts, b: LinkCounts, way: Path | None, some: bool) -> Reason | Literal["cut", "joined"]:
@@ -331,45 +323,37 @@ def _judge_pair(a: LinkCounts, b: LinkCounts, way: Path | None, some: bool) -> R
 
 
 def _merge_pairs(
-    context: RuleContext, group: list[LinkCounts], missing: list[TallyPair], ways: Mapping[frozenset[str], Path]
+    group: list[LinkCounts], missing: list[TallyPair], ways: Mapping[frozenset[str], Path]
 ) -> Iterator[Fail]:
     """All pairs as one; a GPU that reaches no other as one; each other pair alone."""
     if len(group) > 2 and len(missing) == len(group) * (len(group) - 1) // 2:
-        yield _fail_path_missing(context, missing, "node", "node", ways)
+        yield _fail_path_missing(NODE, missing, ways)
         return
     for tally in group if len(group) > 2 else ():
         own = [pair for pair in missing if tally.gpu.id in _ends(*pair)]
         if len(own) == len(group) - 1:
-            yield _fail_path_missing(context, own, tally.subject, tally.gpu.label, ways)
+            yield _fail_path_missing(about_gpu(tally.gpu), own, ways)
             missing = [pair for pair in missing if tally.gpu.id not in _ends(*pair)]
-    for a, b in missing:
-        yield _fail_path_missing(
-            context, [(a, b)], f"pair:{a.gpu.id}+{b.gpu.id}", f"{a.gpu.label} - {b.gpu.label}", ways
-        )
+    yield from (_fail_path_missing(about_pair(a.gpu, b.gpu), [(a, b)], ways) for a, b in missing)
 
 
-def _fail_path_missing(
-    context: RuleContext, pairs: list[TallyPair], subject: str, label: str, ways: Mapping[frozenset[str], Path]
-) -> Fail:
+def _fail_path_missing(about: NamedSubject, pairs: list[TallyPair], ways: Mapping[frozenset[str], Path]) -> Fail:
     labels = [f"{a.gpu.label} - {b.gpu.label}" for a, b in pairs]
     between = name_pairs([(a.gpu.label, b.gpu.label) for a, b in pairs])
     a, b = pairs[0]
-    alone = subject.removeprefix("gpu:")
-    ends = {alone} if alone in context.gpus else {tally.gpu.id for pair in pairs for tally in pair}
     cell = ways[_ends(a, b)].kind
     expected, links = f"NV{len(a.active)}", "and their links are up"
     if not (a.active and b.active):
         expected, links = _usual_kind(ways), "as others have; their links were not reported"
-    return Fail(
-        subject=subject,
-        label=label,
+    ends = [about_gpu(tally.gpu) for pair in pairs for tally in pair]
+    return about.fail(
         summary=f"no NVLink {between}: {cell} instead of {expected}, {links}",
         impact="NCCL takes PCIe for these pairs: 63 GB/s at best instead of 450; rings run at their slowest pair.",
         evidence=(
             Evidence(labels[0], str(cell), "nvidia-smi topo -m"),
             Evidence(labels[0], _path_kind(a, b), "nvidia-smi topo -p2p n"),
         ),
-        ids=frozenset({PLACE}).union(*(about_gpu(context.gpus[end]).ids for end in ends)),
+        ids=frozenset({PLACE}).union(*(end.ids for end in ([about] if about in ends else ends))),
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
+from agent.rules.applicability import has_gpus
 from agent.rules.context import RuleContext
-from agent.rules.devices import about_gpu, ask_nvidia_smi, find_function, is_nvidia, report_no_gpu, why_unreachable
+from agent.rules.devices import about_gpu, ask_nvidia_smi, find_function, is_nvidia, why_unreachable
 from agent.rules.pages import read_limit
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, rule
 from agent.rules.wording import count_of
@@ -18,9 +19,8 @@ _TIMES = read_limit("nvlink-recoveries-outlier.times")
 _OTHERS = 3  # that are needed to call one an outlier
 
 
-@rule("nvlink-recoveries-outlier")
+@rule("nvlink-recoveries-outlier", gate=has_gpus)
 def nvlink_recoveries_outlier(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(context)
     counts: dict[tuple[str, int], int] = {}
     for gpu in context.topology.gpus:
         known = {link.link: count for link in gpu.links if (count := _count_recoveries(link)) is not None}

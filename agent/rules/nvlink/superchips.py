@@ -10,10 +10,10 @@ from agent.model.gpu import C2c, Gpu
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_gpu, find_function, report_no_gpu
-from agent.rules.nvlink.fabric import gpu_rule
+from agent.rules.nvlink.fabric import merge_gpus
 from agent.rules.nvlink.link_counts import LinkForm, find_form, not_offered_reason
 from agent.rules.pages import read_limit
-from agent.rules.rule import Fail, Result
+from agent.rules.rule import Fail, Result, rule
 from agent.rules.wording import format_ranges
 
 
@@ -37,7 +37,7 @@ def superchips(context: RuleContext) -> Iterator[Gpu | Result]:
 _SHARE = read_limit("c2c-down.share")
 
 
-@gpu_rule("c2c-down", superchips)
+@rule("c2c-down", each=superchips, merge=merge_gpus)
 def c2c_down(context: RuleContext, gpu: Gpu) -> Result:
     about, c2c = about_gpu(gpu), gpu.c2c or C2c()
     if c2c.enabled is False:
@@ -71,7 +71,7 @@ def _fail_c2c_down(gpu: Gpu, what: str, severity: str) -> Fail:
     )
 
 
-@gpu_rule("gpu-ats-off", superchips)
+@rule("gpu-ats-off", each=superchips, merge=merge_gpus)
 def gpu_ats_off(context: RuleContext, gpu: Gpu) -> Result:
     about, mode = about_gpu(gpu), gpu.addressing_mode
     if mode is None:
@@ -99,7 +99,7 @@ def _is_new_kernel(context: RuleContext) -> bool | None:
     return (int(version[1]), int(version[2])) >= _SVA_WITH_PASSTHROUGH if version else None
 
 
-@gpu_rule("gpu-smmu-passthrough", superchips)
+@rule("gpu-smmu-passthrough", each=superchips, merge=merge_gpus)
 def gpu_smmu_passthrough(context: RuleContext, gpu: Gpu) -> Result:
     about, new = about_gpu(gpu), _is_new_kernel(context)
     if new or gpu.addressing_mode == "ats":
@@ -139,7 +139,7 @@ def _is_passed_through(context: RuleContext, gpu: Gpu) -> bool | None:
 _BY_DRIVER = "CoherentGPUMemoryMode"
 
 
-@gpu_rule("gpu-memory-numa-missing", superchips)
+@rule("gpu-memory-numa-missing", each=superchips, merge=merge_gpus)
 def gpu_memory_numa_missing(context: RuleContext, gpu: Gpu) -> Result:
     about = about_gpu(gpu)
     if context.software.driver.parameters.get(_BY_DRIVER, "").strip('"') == "driver":

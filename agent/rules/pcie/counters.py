@@ -17,16 +17,14 @@ from agent.rules import applicability
 from agent.rules.applicability import behind
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
-    HOUR,
     MINUTE,
+    Count,
     CountedSubject,
     CounterDelta,
     Counters,
-    FailureText,
-    Limit,
     delta,
     format_window,
-    judge_count,
+    limit,
     scale_count,
 )
 from agent.rules.devices import (
@@ -80,12 +78,9 @@ class CountedGpu(msgspec.Struct, frozen=True):
     counters: Counters
 
 
-@behind(applicability.has_device_counters)
+@behind(lambda context: applicability.has_device_counters(context) or applicability.shows_gpus(context))
 def counted_gpus(context: RuleContext) -> Iterator[CountedGpu | Result]:
     """Every GPU with its counters, or why it has none."""
-    if not context.topology.gpus:
-        why = context.why_bus_unread
-        yield NODE.unknown(why) if why else NODE.not_applicable("no-such-device", detail="no GPU")
     for gpu in context.topology.gpus:
         absent = why_unreachable(context.functions.get(gpu.pci or ""))
         about = about_gpu(gpu)
@@ -189,7 +184,6 @@ _KINDS = {  # bits of AER's uncorrectable status as the kernel names them, by wh
     **dict.fromkeys(("CmpltTO", "CmpltAbrt", "UnxCmplt"), "completion"),
     "UncorrIntErr": "inside",
 }
-_EVENTS = read_limit("pcie-errors-uncorrectable.events")
 _REQUEST = "UnsupReq"  # what a driver that probes a device provokes, too
 
 
@@ -266,14 +260,16 @@ def _judge_kind(context: RuleContext, link_end: LinkEnd, kind: str, severity: st
     count = delta(context, link_end.counters, names)
     bits = {name.partition(".")[2] for name in count.parts} if isinstance(count, CounterDelta) else set()
     harmless = bits == {_REQUEST}
-    words = FailureText(
+    counted = Count(
+        tuple(names),
+        (limit("pcie-errors-uncorrectable.events", "info" if harmless else severity),),
         f"{kind} PCIe errors".replace("nonfatal", "non-fatal"),
         "None by itself: a driver or a tool asked the device for a feature that it does not have."
         if harmless
         else "After each error the link is reset or a transaction is lost, and jobs on this device fail.",
         cause="unsupported-request" if harmless else kind,
     )
-    answer = judge_count(context, link_end.place, count, (Limit(_EVENTS, "info" if harmless else severity),), words)
+    answer = counted.judge_delta(context, link_end.place, count)
     if not isinstance(answer, Fail):
         return answer
     logged = [event for event in context.events if event.kind == "aer" and event.subject == link_end.function.id]
@@ -296,13 +292,18 @@ def _find_kind(bits: Collection[str], logged: Sequence[Event]) -> str:
 
 _CORRECTABLE_TIMES = read_limit("pcie-errors-correctable.times_budget")
 _CORRECTABLE_GRAVE = read_limit("pcie-errors-correctable.error_times_budget")
-_SIGNAL = read_limit("pcie-errors-correctable.signal_per_hour")
 # Of the link itself; NonFatalErr is advisory, and others are of the device's inside
 _OF_LINK = tuple(f"correctable.{name}" for name in ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout"))
-_OF_NIC = ("rx_pci_signal_integrity", "tx_pci_signal_integrity")
 _CORRECTED = "corrected PCIe errors"
 _LOGGED = 10  # lines of the log from which on they are a note; few come at each boot
 _IMPACT = "Each packet is sent again: bandwidth falls only slightly, but fatal errors often follow on such a link."
+_OF_NIC = Count(
+    ("rx_pci_signal_integrity", "tx_pci_signal_integrity"),
+    (limit("pcie-errors-correctable.signal_per_hour", "warning"),),
+    "signal integrity errors that the NIC counts",
+    _IMPACT,
+    cause="signal",
+)
 _SINGLE = "None by single ones: each packet is sent again. Many a minute lower the bandwidth of the link."
 
 
@@ -334,7 +335,7 @@ def _judge_correctable(context: RuleContext, link_end: LinkEnd, flits: Sequence[
     if port is not None:
         counters.append((function_counters(port), [function_counters(one) for one in ports]))
     answers = [_judge_end(context, link_end, one, alike) for one, alike in counters if one.now]
-    answers += [_judge_nic(context, link_end, one) for one in _interfaces(context, link_end)]
+    answers += [_OF_NIC.judge(context, link_end.place, one) for one in _interfaces(context, link_end)]
     if not answers:
         return link_end.place.not_applicable("not-measured", detail="no AER counters")
     return gravest(answers)
@@ -362,16 +363,9 @@ def _judge_end(context: RuleContext, link_end: LinkEnd, counters: Counters, alik
     )
 
 
-def _judge_nic(context: RuleContext, link_end: LinkEnd, counters: Counters) -> Result:
-    words = FailureText("signal integrity errors that the NIC counts", _IMPACT, cause="signal")
-    return judge_count(
-        context, link_end.place, delta(context, counters, _OF_NIC), (Limit(_SIGNAL, "warning", HOUR),), words
-    )
-
-
 def _interfaces(context: RuleContext, link_end: LinkEnd) -> Iterator[Counters]:
     for netdev in context.topology.netdevs:
-        if netdev.pci == link_end.function.id and any(name in netdev.counters for name in _OF_NIC):
+        if netdev.pci == link_end.function.id and any(name in netdev.counters for name in _OF_NIC.names):
             yield Counters(f"netdev:{netdev.id}", netdev_counters(netdev), command_source(f"ethtool -S {netdev.label}"))
 
 
@@ -413,9 +407,9 @@ def _judge_replays(
     )
 
 
-_COUNTER = "l0_to_recovery"
-_PER_MINUTE = read_limit("pcie-recoveries.per_minute")
-_WORDS = FailureText(
+_RECOVERIES = Count(
+    ("l0_to_recovery",),
+    (limit("pcie-recoveries.per_minute", "info"),),
     "recoveries of the PCIe link",
     "Each stops the link for microseconds; more than 6 a minute at constant clocks show that its signal is poor.",
     "medium",
@@ -425,7 +419,7 @@ _WORDS = FailureText(
 @rule("pcie-recoveries", each=counted_gpus)
 def pcie_recoveries(context: RuleContext, counted: CountedGpu) -> Result:
     gpu, place, counters = counted.gpu, counted.place, counted.counters
-    if _COUNTER not in counters.now:
+    if counters.now.keys().isdisjoint(_RECOVERIES.names):
         return place.not_applicable("not-measured", detail="its driver does not report recoveries")
     if gpu.pstate is None or gpu.pcie is None or gpu.pcie.generation is None or gpu.pcie.max_generation is None:
         return place.unknown("not-known", fact="whether its link keeps its speed")
@@ -433,6 +427,4 @@ def pcie_recoveries(context: RuleContext, counted: CountedGpu) -> Result:
         return place.not_applicable(
             "other-kind", detail="it saves power: changing the link's speed goes through recovery"
         )
-    return judge_count(
-        context, place, delta(context, counters, [_COUNTER]), (Limit(_PER_MINUTE, "info", MINUTE),), _WORDS
-    )
+    return _RECOVERIES.judge(context, place, counters)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agent.model.finding import Evidence
 from agent.model.gpu import Gpu
 from agent.model.reasons import Reason
+from agent.rules.applicability import has_gpus
 from agent.rules.context import RuleContext
 from agent.rules.devices import (
     about_gpu,
@@ -15,7 +16,6 @@ from agent.rules.devices import (
     gpu_model,
     is_nvidia,
     is_virtual_gpu,
-    report_no_gpu,
     why_unreachable,
 )
 from agent.rules.peers.parts import PeerPart
@@ -28,9 +28,8 @@ _ENOUGH = 4  # GPUs in which one can be the odd one out
 _MANY = 7  # that fill the slots of a server but for one
 
 
-@rule("gpu-model-mixed")
+@rule("gpu-model-mixed", gate=has_gpus)
 def gpu_model_mixed(context: RuleContext) -> Iterator[Result]:
-    yield from report_no_gpu(context)
     groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
     for gpu in context.topology.gpus:
         silent = _not_judged(context, gpu)

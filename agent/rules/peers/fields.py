@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from agent.model.peers import PeerWord, equal, list_words, read_types
+from agent.model.peers import PeerWord, equal, read_compared
 
 Value = Any  # of a field: a scalar, a list or a table
 _PREFIX = "prefix"
@@ -57,14 +57,13 @@ def _list_all(struct: type) -> tuple[PeerField, ...]:
 
 
 def _walk(struct: type, parent: tuple[str, ...]) -> Iterator[PeerField]:
-    words = list_words(struct)
-    types = read_types(struct)
-    for name in struct.__struct_fields__:  # type: ignore[attr-defined]
-        if name in words:
-            yield PeerField(".".join((*parent, name)), words[name], parent)
-            if words[name].prefix:
-                yield PeerField(".".join((*parent, name, _PREFIX)), equal(words[name].prefix), (*parent, name))
-        elif (inner := _find_struct(types[name].type)) is not None:
+    for name, declared in read_compared(struct).items():
+        word = next((extra for extra in declared.extras if isinstance(extra, PeerWord)), None)
+        if word is not None:
+            yield PeerField(".".join((*parent, name)), word, parent)
+            if word.prefix:
+                yield PeerField(".".join((*parent, name, _PREFIX)), equal(word.prefix), (*parent, name))
+        elif (inner := _find_struct(declared.type)) is not None:
             yield from _walk(inner, (*parent, name))
 
 

@@ -160,7 +160,10 @@ def _list_nic_parts(context: RuleContext, nic: Nic) -> Iterator[PeerPart | Parts
             yield from (PartsSkipped(f"netdev:{netdev.id}", why.reason, is_open=True) for netdev in netdevs)
         return
     pci, socket = nic.pci or nic.id, nic.numa_node
-    ids, product = frozenset({nic.id, pci}), find_device_id(context, nic) or nic.model or nic.board_id or ""
+    ids, product = (
+        frozenset({nic.id, pci}),
+        find_device_id(context, nic) or nic.model or nic.board_id or f"{len(nic.ports)} ports",
+    )
     place = position_on_card(nic, 1)
     is_up = any(port.state == "ACTIVE" for port in nic.ports)
     if is_up:

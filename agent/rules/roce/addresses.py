@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -20,9 +20,9 @@ from agent.rules.nccl.settings import (
     why_files_unread,
     why_jobs_unread,
 )
-from agent.rules.node_wide import merge_if_on_all, on_all
+from agent.rules.node_wide import count_faults, merge_if_on_all, on_all
 from agent.rules.roce.ports import ELSEWHERE, RocePort, roce_ports, visible_interface
-from agent.rules.rule import NODE, Fail, Pass, Result, Unknown, rule
+from agent.rules.rule import NODE, Fail, Result, Unknown, rule
 
 _GID_V1_ONLY_V2 = "RoCE v2"
 _LINK_LOCAL = "fe80:"
@@ -60,25 +60,18 @@ def roce_gid_v1_only(roce_port: RocePort) -> Result:
     )
 
 
-@rule("roce-no-ip")
-def roce_no_ip(context: RuleContext) -> Iterator[Result]:
-    faults: list[Fail] = []
-    passed = 0
-    for port in roce_ports(context):
-        answer = _judge_no_ip(port) if isinstance(port, RocePort) else port
-        passed += isinstance(answer, Pass)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
-    if passed:
-        yield from faults
-    else:
-        design = [replace(fault, severity="info", confidence="low", cause="all") for fault in faults]
-        yield from merge_if_on_all(design, len(design), "link-local addresses only on every RoCE port")
+def _merge_no_ip(context: RuleContext, answers: Sequence[Result]) -> Iterable[Fail]:
+    """Where no port has an address, that is likely so by design."""
+    del context
+    faults, judged = count_faults(answers)
+    if len(faults) < judged:
+        return faults
+    design = [replace(fault, severity="info", confidence="low", cause="all") for fault in faults]
+    return merge_if_on_all(design, judged, "link-local addresses only on every RoCE port")
 
 
-def _judge_no_ip(roce_port: RocePort) -> Result:
+@rule("roce-no-ip", each=roce_ports, merge=_merge_no_ip)
+def roce_no_ip(roce_port: RocePort) -> Result:
     gids = roce_port.port.gids
     if any(not gid.gid.lower().startswith(_LINK_LOCAL) for gid in gids):
         return roce_port.passes()

@@ -8,7 +8,7 @@ from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Nic
 from agent.rules.context import RuleContext
 from agent.rules.devices import severity_by_role
-from agent.rules.rule import NODE, Fail, Result, Subject, rule
+from agent.rules.rule import NODE, Fail, NamedSubject, Result, Subject, rule
 from agent.rules.wording import join_labels
 
 LAG_MODES = ("active-backup", "balance-xor", "802.3ad")  # in which mlx5 makes one RDMA device of two ports
@@ -28,26 +28,17 @@ class Bond(Subject, frozen=True):
         return mode if isinstance(mode, str) else ""
 
     @property
-    def subject(self) -> str:
-        """Its interface."""
-        return f"netdev:{self.netdev.id}"
-
-    @property
-    def label(self) -> str:
-        """The same for people."""
-        return self.netdev.label
-
-    @property
     def labels(self) -> str:
         """Its members, for people."""
         return ", ".join(f"{netdev.label} ({netdev.operstate or 'state not known'})" for netdev in self.members)
 
     @property
-    def ids(self) -> frozenset[str]:
-        """What a fault of it is about."""
+    def about(self) -> Subject:
+        """Its interface, with all that is below it."""
         nics = {nic.id for nic in self.nics} | {nic.pci or nic.id for nic in self.nics}
         ports = {f"{nic.id}/{port.port}" for nic in self.nics for port in nic.ports}
-        return frozenset({self.netdev.id, *(netdev.id for netdev in self.members), *nics, *ports})
+        ids = frozenset({self.netdev.id, *(netdev.id for netdev in self.members), *nics, *ports})
+        return NamedSubject(f"netdev:{self.netdev.id}", self.netdev.label, ids)
 
 
 def are_bonds_known(context: RuleContext) -> bool:

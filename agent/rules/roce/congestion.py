@@ -11,14 +11,12 @@ from agent.model.finding import Evidence
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
-    MINUTE,
+    Count,
     CounterDelta,
-    FailureText,
-    Limit,
     delta,
     format_window,
     in_window,
-    judge_count,
+    limit,
     why_settling,
     with_subject,
 )
@@ -39,27 +37,26 @@ from agent.rules.roce.port_counters import (
 from agent.rules.rule import Fail, Result, gravest, rule
 
 _PRIORITY = r"rx_prio(\d)_"
-_PER_MINUTE = read_limit("roce-rt-rx-discards.per_minute")
-_EVENTS = read_limit("roce-rt-rx-discards.events")
+_DISCARDS = Count(
+    (),  # by its driver: `delta_of_discards`
+    (limit("roce-rt-rx-discards.per_minute", "error"), limit("roce-rt-rx-discards.events", "warning")),
+    "received frames discarded",
+    "Each makes its sender repeat what followed: throughput collapses above about 1% loss, and collectives wait.",
+)
 
 
 @rule("roce-rt-rx-discards", each=watch_interfaces, merge=on_all("discards of received frames on every RoCE port"))
 def roce_rt_rx_discards(context: RuleContext, counters: RocePortCounters) -> Result:
     count, carrying = delta_of_discards(context, counters), roce_priorities(context, counters)
     foreign = isinstance(count, CounterDelta) and _is_foreign(count, carrying)
-    words = FailureText(
-        "received frames discarded" + (", none of a priority of RoCE" if foreign else ""),
-        "TCP sends them again; RoCE loses nothing."
-        if foreign
-        else "Each makes its sender repeat what followed: throughput collapses above about 1% loss, and "
-        "collectives wait.",
-        "high" if carrying else "medium",
-        "other-class" if foreign else "",
-        remedy="" if foreign else _remedy(counters),
+    if not foreign:
+        kind = replace(_DISCARDS, confidence="high" if carrying else "medium", remedy=_remedy(counters))
+        return kind.judge_delta(context, counters.place, count)
+    what, impact = f"{_DISCARDS.what}, none of a priority of RoCE", "TCP sends them again; RoCE loses nothing."
+    answer = replace(_DISCARDS, what=what, impact=impact, cause="other-class").judge_delta(
+        context, counters.place, count
     )
-    limits = (Limit(_PER_MINUTE, "error", MINUTE), Limit(_EVENTS, "warning"))
-    answer = judge_count(context, counters.place, count, limits, words)
-    return replace(answer, severity="info") if foreign and isinstance(answer, Fail) else answer
+    return replace(answer, severity="info") if isinstance(answer, Fail) else answer
 
 
 def _is_foreign(count: CounterDelta, carrying: frozenset[int] | None) -> bool:
@@ -140,25 +137,21 @@ def _fail_class_usage(context: RuleContext, counters: RocePortCounters, what: st
     )
 
 
-_STALLS = read_limit("roce-rt-host-bound.stalls_per_minute")
-_DROPS = read_limit("roce-rt-host-bound.overflows_per_minute")
-_QUEUES = read_limit("roce-rt-host-bound.no_buffer_per_minute")
 _IMPACT = "The NIC waits for this host's PCIe: the rail runs below its rate, and pause spreads to the fabric."
 # Counter, limit, and what is reported of it; the most severe first
-_CAUSES = (
-    ("outbound_pci_buffer_overflow", Limit(_DROPS, "error", MINUTE), "packets lost to a full PCIe buffer"),
-    ("outbound_pci_stalled_wr_events", Limit(_STALLS, "warning", MINUTE), "seconds in which writes waited for PCIe"),
-    ("dev_out_of_buffer", Limit(_QUEUES, "warning", MINUTE), "times that the device had no receive buffer"),
+_CAUSES = tuple(
+    Count((name,), (limit(f"roce-rt-host-bound.{limited}", severity),), what, _IMPACT)
+    for name, limited, severity, what in (
+        ("outbound_pci_buffer_overflow", "overflows_per_minute", "error", "packets lost to a full PCIe buffer"),
+        ("outbound_pci_stalled_wr_events", "stalls_per_minute", "warning", "seconds in which writes waited for PCIe"),
+        ("dev_out_of_buffer", "no_buffer_per_minute", "warning", "times that the device had no receive buffer"),
+    )
 )
 
 
 @rule("roce-rt-host-bound", each=watch_interfaces, merge=on_all("waiting for PCIe on every RoCE port"))
 def roce_rt_host_bound(context: RuleContext, counters: RocePortCounters) -> Result:
-    answers = [
-        judge_count(context, counters.place, delta(context, counters.eth, [name]), (limit,), FailureText(what, _IMPACT))
-        for name, limit, what in _CAUSES
-    ]
-    return gravest(answers)
+    return gravest(kind.judge(context, counters.place, counters.eth) for kind in _CAUSES)
 
 
 _CNPS = read_limit("roce-rt-congested.cnp_percent")

@@ -9,20 +9,15 @@ from msgspec.structs import replace
 from agent.model.counters import port_counters
 from agent.model.nic import Nic, Port
 from agent.rules import applicability
-from agent.rules.applicability import behind
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
-    HOUR,
-    MINUTE,
     SINCE_CLEARED,
+    Count,
     CounterDelta,
     Counters,
-    FailureText,
-    Limit,
     delta,
-    fail_count,
     in_window,
-    judge_count,
+    limit,
     with_subject,
 )
 from agent.rules.node_wide import aggregate_node_wide, merge_failures, on_all
@@ -38,40 +33,34 @@ from agent.rules.roce.port_counters import (
 )
 from agent.rules.rule import NODE, Fail, NamedSubject, Pass, Result, Unknown, gravest, rule
 
-_CRC_COUNTERS = (
-    "rx_crc_errors_phy",
-    "rx_symbol_err_phy",
-    "rx_fcs_err_frames",
-    "frames_rx_bad_fcs",
-    "rx_crc_errors.nic",
-    "mac_rx_fcs_err_pkt_num",  # Ascend
-)
-_KERNELS = ("rx_crc_errors",)  # of any driver, where its own are not there
-_ALL_KINDS = ("rx_errors",)  # of `ip -s link`, which shows no kinds
-_CRC_PER_HOUR = read_limit("roce-rt-crc.per_hour")
-_CRC_WORDS = FailureText(
+_CRC = Count(
+    (
+        *("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_fcs_err_frames", "frames_rx_bad_fcs", "rx_crc_errors.nic"),
+        "mac_rx_fcs_err_pkt_num",  # Ascend
+    ),
+    (limit("roce-rt-crc.per_hour", "warning"),),
     "received frames with a wrong check sum",
     "Each is a lost packet in spite of PFC: RoCE resends what followed, or waits up to 4.3 s.",
 )
+_OF_KERNEL = replace(_CRC, names=("rx_crc_errors",))  # of any driver, where its own are not there
+_ALL_KINDS = replace(_CRC, names=("rx_errors",), what="received frames with errors")  # `ip -s link` shows no kinds
 
 
 @rule("roce-rt-crc", each=watch_interfaces, merge=on_all("damaged frames on every RoCE port"))
 def roce_rt_crc(context: RuleContext, counters: RocePortCounters) -> Result:
-    sets = (_CRC_COUNTERS, _KERNELS, _ALL_KINDS)
-    names = next((names for names in sets if not counters.eth.now.keys().isdisjoint(names)), _KERNELS)
-    return judge_count(
-        context,
-        counters.place,
-        delta(context, counters.eth, names),
-        (Limit(_CRC_PER_HOUR, "warning", HOUR),),
-        replace(_CRC_WORDS, what="received frames with errors") if names is _ALL_KINDS else _CRC_WORDS,
-    )
+    kinds = (kind for kind in (_CRC, _OF_KERNEL, _ALL_KINDS) if not counters.eth.now.keys().isdisjoint(kind.names))
+    return next(kinds, _OF_KERNEL).judge(context, counters.place, counters.eth)
 
 
-_LOST = ("rx_pcs_symbol_err_phy", "rx_fec_uncorrectable_blocks", "fec_uncorrectable_blocks", "fec_uncorr_blocks")
+_LOST = Count(
+    ("rx_pcs_symbol_err_phy", "rx_fec_uncorrectable_blocks", "fec_uncorrectable_blocks", "fec_uncorr_blocks"),
+    (limit("roce-fec-ber.lost_per_hour", "error"),),
+    "blocks that FEC could not correct",
+    "Each is lost traffic: RoCE resends what followed, or waits up to 4.3 s.",
+    cause="lost",
+)
 _CORRECTED, _BITS = "rx_corrected_bits_phy", "rx_bits_phy"
 _DOWNS = ("carrier_down_count", "link_down_events_phy", "link_down_events")
-_FEC_BER_PER_HOUR = read_limit("roce-fec-ber.lost_per_hour")
 _FEC_BER_WARN = read_limit("roce-fec-ber.warning_ratio")
 _FEC_BER_ERROR = read_limit("roce-fec-ber.error_ratio")
 _LEAST_BITS = 1e12
@@ -85,14 +74,7 @@ def roce_fec_ber(context: RuleContext, counters: RocePortCounters) -> Result:
         return about.not_applicable(
             "not-in-use", detail="its link went down in the window: errors while it comes up do not count"
         )
-    words = FailureText(
-        "blocks that FEC could not correct",
-        "Each is lost traffic: RoCE resends what followed, or waits up to 4.3 s.",
-        cause="lost",
-    )
-    lost = judge_count(
-        context, counters.place, delta(context, counters.eth, _LOST), (Limit(_FEC_BER_PER_HOUR, "error", HOUR),), words
-    )
+    lost = _LOST.judge(context, counters.place, counters.eth)
     if isinstance(lost, Fail):
         return lost
     ratio = _corrected_ratio(context, counters)
@@ -126,9 +108,9 @@ def _corrected_ratio(context: RuleContext, counters: RocePortCounters) -> Result
     )
 
 
-_ICRC_COUNTERS = ("rx_icrc_encapsulated",)
-_ICRC_PER_HOUR = read_limit("roce-rt-icrc.per_hour")
-_ICRC_WORDS = FailureText(
+_ICRC = Count(
+    ("rx_icrc_encapsulated",),
+    (limit("roce-rt-icrc.per_hour", "warning"),),
     "RoCE packets with a wrong ICRC",
     "Each was altered on its way though every link's check sum was right, and must be sent again.",
 )
@@ -136,13 +118,7 @@ _ICRC_WORDS = FailureText(
 
 @rule("roce-rt-icrc", each=watch_ports, merge=on_all("altered packets on every RoCE port"))
 def roce_rt_icrc(context: RuleContext, counters: RocePortCounters) -> Result:
-    return judge_count(
-        context,
-        counters.place,
-        delta(context, counters.rdma, _ICRC_COUNTERS),
-        (Limit(_ICRC_PER_HOUR, "warning", HOUR),),
-        _ICRC_WORDS,
-    )
+    return _ICRC.judge(context, counters.place, counters.rdma)
 
 
 # What a sender counts of packets that it had to send again: mlx5, bnxt_re, irdma, ionic
@@ -264,27 +240,26 @@ def _judge_retrans_direction(
     )
 
 
-_ACK_TIMEOUT_COUNTERS = ("local_ack_timeout_err", "to_retransmits", "RTO", "requester_timeout")
-_ACK_TIMEOUT_PER_MINUTE = read_limit("roce-rt-ack-timeout.per_minute")
+_ACK_TIMEOUTS = Count(
+    ("local_ack_timeout_err", "to_retransmits", "RTO", "requester_timeout"),
+    (limit("roce-rt-ack-timeout.per_minute", "error"),),
+    "ACK timeouts",
+    "Each stops a queue pair for up to 4.3 s (NCCL's default); seven in a row end the job.",
+)
 
 
 @rule("roce-rt-ack-timeout", each=watch_ports, merge=on_all("ACK timeouts on every RoCE port"))
 def roce_rt_ack_timeout(context: RuleContext, counters: RocePortCounters) -> Result:
-    words = FailureText(
-        "ACK timeouts",
-        "Each stops a queue pair for up to 4.3 s (NCCL's default); seven in a row end the job.",
-        remedy=f"Look for a peer that hangs and for drops on the path. {describe_loss(context, counters)}",
-    )
-    limits = (Limit(_ACK_TIMEOUT_PER_MINUTE, "error", MINUTE),)
-    return judge_count(context, counters.place, delta(context, counters.rdma, _ACK_TIMEOUT_COUNTERS), limits, words)
+    remedy = f"Look for a peer that hangs and for drops on the path. {describe_loss(context, counters)}"
+    return replace(_ACK_TIMEOUTS, remedy=remedy).judge(context, counters.place, counters.rdma)
 
 
-_RETRY_EXCEEDED_COUNTERS = (
-    *("req_transport_retries_exceeded", "max_retry_exceeded", "requester_retries_exceeded"),
-    "req_tx_retry_excd_err",  # ionic
-)
-_EVENTS = read_limit("roce-rt-retry-exceeded.events")
-_RETRY_EXCEEDED_WORDS = FailureText(
+_RETRY_EXCEEDED = Count(
+    (
+        *("req_transport_retries_exceeded", "max_retry_exceeded", "requester_retries_exceeded"),
+        "req_tx_retry_excd_err",  # ionic
+    ),
+    (limit("roce-rt-retry-exceeded.events", "error"),),
     "queue pairs gave up (retries exceeded)",
     "Each ended a connection: a NCCL job aborts with error 12, vendor error 129.",
     "medium",
@@ -293,22 +268,15 @@ _RETRY_EXCEEDED_WORDS = FailureText(
 
 @rule("roce-rt-retry-exceeded", each=watch_ports, merge=on_all("broken connections on every RoCE port"))
 def roce_rt_retry_exceeded(context: RuleContext, counters: RocePortCounters) -> Result:
-    return judge_count(
-        context,
-        counters.place,
-        delta(context, counters.rdma, _RETRY_EXCEEDED_COUNTERS),
-        (Limit(_EVENTS, "error"),),
-        _RETRY_EXCEEDED_WORDS,
-    )
+    return _RETRY_EXCEEDED.judge(context, counters.place, counters.rdma)
 
 
-# Reported by the peer that it had no buffer posted; and the same seen here as receiver
-_RNR_COUNTERS = (
-    "rnr_nak_retry_err", "rnr_naks_rcvd", "RNR received", "requester_rnr_nak", "out_of_buffer", "resp_rx_outof_buf",
-)  # fmt: skip
-_RNR_PER_MINUTE = read_limit("roce-rt-rnr.per_minute")
-_GRAVE = read_limit("roce-rt-rnr.warning_per_minute")
-_RNR_WORDS = FailureText(
+_RNR = Count(
+    (
+        *("rnr_nak_retry_err", "rnr_naks_rcvd", "RNR received", "requester_rnr_nak"),  # the peer had no buffer posted
+        *("out_of_buffer", "resp_rx_outof_buf"),  # the same seen here as receiver
+    ),
+    (limit("roce-rt-rnr.warning_per_minute", "warning"), limit("roce-rt-rnr.per_minute", "info")),
     "times no receive buffer was posted",
     "Each makes a sender wait and try again (0.01 to 655 ms): bandwidth falls although the network is healthy.",
 )
@@ -320,13 +288,12 @@ def roce_rt_rnr(context: RuleContext, counters: RocePortCounters) -> Result:
         return counters.place.not_applicable(
             "other-kind", detail="a storage NIC: its peers run out of buffers in good health"
         )
-    limits = (Limit(_GRAVE, "warning", MINUTE), Limit(_RNR_PER_MINUTE, "info", MINUTE))
-    return judge_count(context, counters.place, delta(context, counters.rdma, _RNR_COUNTERS), limits, _RNR_WORDS)
+    return _RNR.judge(context, counters.place, counters.rdma)
 
 
-_DUPLICATES_COUNTERS = ("duplicate_request", "dup_req", "responder_dup_request", "resp_rx_dup_request")
-_DUPLICATES_PER_HOUR = read_limit("roce-rt-duplicates.per_hour")
-_DUPLICATES_WORDS = FailureText(
+_DUPLICATES = Count(
+    ("duplicate_request", "dup_req", "responder_dup_request", "resp_rx_dup_request"),
+    (limit("roce-rt-duplicates.per_hour", "info"),),
     "duplicate requests",
     "Peers send again what this host already had: their path to or from here loses packets, and costs them timeouts.",
 )
@@ -339,19 +306,17 @@ def roce_rt_duplicates(context: RuleContext, counters: RocePortCounters) -> Resu
         return counters.place.not_applicable(
             "judged-elsewhere", detail="it dropped received frames itself: see roce-rt-rx-discards"
         )
-    return judge_count(
-        context,
-        counters.place,
-        delta(context, counters.rdma, _DUPLICATES_COUNTERS),
-        (Limit(_DUPLICATES_PER_HOUR, "info", HOUR),),
-        _DUPLICATES_WORDS,
-    )
+    return _DUPLICATES.judge(context, counters.place, counters.rdma)
 
 
-_ADAPTIVE_TIMEOUTS = ("roce_adp_retrans_to", "roce_slow_restart_trans")
+_ADAPTIVE = Count(
+    ("roce_adp_retrans_to", "roce_slow_restart_trans"),
+    (limit("roce-rt-adaptive-retrans.per_hour", "info"),),
+    "adaptive timeouts and slow restarts",
+    "Each costs a round trip or lowers the rate; the fabric loses packets although the usual counters do not grow.",
+)
 _RETRANSMISSIONS = ("roce_adp_retrans",)
-_ADAPTIVE_PER_HOUR = read_limit("roce-rt-adaptive-retrans.per_hour")
-_ADAPTIVE_RATIO = read_limit("roce-rt-adaptive-retrans.ratio")
+_ADAPTIVE_RATIO = limit("roce-rt-adaptive-retrans.ratio", "info")
 _LEAST_PACKETS = 1_000_000
 
 
@@ -361,33 +326,18 @@ def roce_rt_adaptive_retrans(context: RuleContext, counters: RocePortCounters) -
         return counters.place.not_applicable(
             "declared", detail='declared roce_mode = "lossy": the features do what they are for'
         )
-    words = FailureText(
-        "adaptive timeouts and slow restarts",
-        "Each costs a round trip or lowers the rate; the fabric loses packets although the usual counters do not grow.",
-        remedy=describe_loss(context, counters),
-    )
-    answer = judge_count(
-        context,
-        counters.place,
-        delta(context, counters.rdma, _ADAPTIVE_TIMEOUTS),
-        (Limit(_ADAPTIVE_PER_HOUR, "info", HOUR),),
-        words,
-    )
+    kind = replace(_ADAPTIVE, remedy=describe_loss(context, counters))
+    answer = kind.judge(context, counters.place, counters.rdma)
     again, sent = delta(context, counters.rdma, _RETRANSMISSIONS), rdma_packets(context, counters)
     if not isinstance(answer, Pass) or not isinstance(again, CounterDelta):
         return answer
     if again.gap:
         return counters.place.unknown(again.gap)
-    if sent is None or sent < _LEAST_PACKETS or again.total <= context.threshold(_ADAPTIVE_RATIO) * sent:
+    ratio = context.threshold(_ADAPTIVE_RATIO.threshold)
+    if sent is None or sent < _LEAST_PACKETS or again.total <= ratio * sent:
         return answer
-    failure = fail_count(context, counters.place, again, Limit(_ADAPTIVE_RATIO, "info"), words)
-    return replace(
-        failure, summary=f"{again.total} adaptive retransmissions of {sent} packets, limit {_ratio_limit(context)}"
-    )
-
-
-def _ratio_limit(context: RuleContext) -> str:
-    return f"{context.threshold(_ADAPTIVE_RATIO):.0e}"
+    failure = kind.fail(context, counters.place, again, _ADAPTIVE_RATIO)
+    return replace(failure, summary=f"{again.total} adaptive retransmissions of {sent} packets, limit {ratio:.0e}")
 
 
 _WAYS = (  # what the driver rxe counts: loss, all packets of that way, words
@@ -398,8 +348,7 @@ _SOFT_LOSS_LEAST = read_limit("roce-rt-soft-loss.events")
 _SOFT_LOSS_RATIO = read_limit("roce-rt-soft-loss.ratio")
 
 
-@rule("roce-rt-soft-loss")
-@behind(applicability.has_roce_counters)
+@rule("roce-rt-soft-loss", gate=applicability.has_roce_counters)
 def roce_rt_soft_loss(context: RuleContext) -> Iterator[Result]:
     soft = [(nic, port) for nic in context.topology.nics if nic.software for port in nic.ports]
     if not soft:

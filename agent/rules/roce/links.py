@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-import msgspec
 from msgspec.structs import replace
 
 from agent.model.finding import Evidence
 from agent.model.nic import Fec, Netdev
 from agent.model.reasons import Reason
 from agent.rules.cabling import (
-    CageState,
-    are_all_rails_down,
     board_model,
     describe_lost_rails,
-    find_confidence,
     find_known_rate,
+    judge_by_role,
     merge_whole_node,
     position_on_card,
     quote_tools,
-    read_cage,
-    unused_port_result,
-    why_still_booting,
 )
 from agent.rules.context import RuleContext
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.roce.ports import RocePort, cabled_interfaces, is_virtual, report_hidden, roce_ports, visible_interface
-from agent.rules.rule import Fail, NotApplicable, Result, Unknown, rule
+from agent.rules.rule import Fail, NamedSubject, NotApplicable, Result, Subject, Unknown, rule, split_subjects
 from agent.rules.wording import find_majority, format_share_lost
 
 
@@ -48,36 +42,11 @@ def roce_link_down(context: RuleContext) -> Iterator[Result]:
             yield Unknown(other.subject, no_rail.prefixed(f"{down[other.subject]}; "))
         else:
             yield other
-    for role in ("rail", "storage"):
-        yield from _judge_role(context, [roce_port for roce_port in ports if roce_port.nic.role == role])
+    yield from judge_by_role(context, ports, _judge_link_down, lambda _, faults: merge_whole_node(faults, "RoCE"))
 
 
-def _judge_role(context: RuleContext, ports: list[RocePort]) -> Iterator[Result]:
-    sockets = [_cage_state(context, port) for port in ports]
-    answers = [
-        _judge_link_down(context, roce_port, socket, sockets) for roce_port, socket in zip(ports, sockets, strict=True)
-    ]
-    faults = [answer for answer in answers if isinstance(answer, Fail)]
-    yield from (answer for answer in answers if not isinstance(answer, Fail))
-    yield from (
-        [merge_whole_node(faults, "RoCE")] if are_all_rails_down(sockets) and len(faults) == len(ports) else faults
-    )
-
-
-def _cage_state(context: RuleContext, roce_port: RocePort) -> CageState:
-    board, position = board_model(context, roce_port.nic), position_on_card(roce_port.nic, roce_port.port.port)
-    return read_cage(context, roce_port.subject, roce_port.nic, roce_port.port, board, position)
-
-
-def _judge_link_down(context: RuleContext, roce_port: RocePort, socket: CageState, sockets: list[CageState]) -> Result:
+def _judge_link_down(context: RuleContext, roce_port: RocePort, confidence: str) -> Result:
     state = roce_port.port.state or ""
-    if socket.active:
-        return roce_port.passes()
-    waiting = why_still_booting(context)
-    if waiting:
-        return roce_port.unknown(waiting.prefixed(f"{state}; "))
-    if unused := unused_port_result(socket, sockets, state):
-        return unused
     netdev = visible_interface(roce_port)
     if isinstance(netdev, Unknown) and not context.lists_whole:  # in a fragment the port's own state has to do
         return netdev
@@ -88,12 +57,12 @@ def _judge_link_down(context: RuleContext, roce_port: RocePort, socket: CageStat
         summary=f"{state}: {why}",
         impact=describe_lost_rails(context, roce_port.nic),
         evidence=(
-            Evidence(f"state of {roce_port.label}", state, f"{roce_port.folder}/state"),
+            roce_port.evidence("state", state, "state"),
             *(_evidence(shown) if shown else ()),
-            *quote_tools(context, roce_port.nic, roce_port.port),
+            *quote_tools(context, roce_port),
         ),
         severity=roce_port.severity("error"),
-        confidence=find_confidence(socket, sockets),
+        confidence=confidence,
         cause=cause,
         situation=cause.replace(" ", "-") or ("maybe-set-down" if is_set_unknown else ""),
         ids=roce_port.ids | ({netdev.id} if isinstance(netdev, Netdev) else set()),
@@ -140,27 +109,49 @@ def _evidence(netdev: Netdev) -> Iterator[Evidence]:
         yield Evidence(f"module of {netdev.label}", netdev.module_reason, f"ethtool -m {netdev.label}")
 
 
-class _CabledLink(msgspec.Struct, frozen=True):
+class _CabledLink(Subject, frozen=True):
     """One interface that has a cable, and the port that it belongs to."""
 
     roce_port: RocePort
     netdev: Netdev
-    speed: float  # Gb/s
-    kind: tuple[object, ...]  # what interfaces have in common that should run alike
+    kind: tuple[object, ...] = ()  # what interfaces have in common that should be alike
+
+    @property
+    def about(self) -> Subject:
+        """The port; of a bond the interface."""
+        port, netdev = self.roce_port, self.netdev
+        subject = port.subject if netdev is port.netdev else f"netdev:{netdev.id}"
+        return NamedSubject(subject, port.label, port.ids | {netdev.id})
+
+    @property
+    def speed(self) -> float:
+        """In Gb/s."""
+        return self.netdev.speed_gbit_s or 0.0
+
+    @property
+    def fec(self) -> Fec:
+        """What is known of its FEC."""
+        return self.netdev.fec or Fec()
+
+
+def _list_cabled(context: RuleContext) -> Iterator[_CabledLink | Result]:
+    """The interfaces that have the cables of ports, or why they are not judged."""
+    for port in roce_ports(context):
+        if not isinstance(port, RocePort):
+            yield port
+        elif silent := is_virtual(context, port) or report_hidden(port):
+            yield silent
+        else:
+            below = cabled_interfaces(context, port)
+            yield from (_CabledLink(port, netdev) for netdev in below)
+            if not below:
+                yield port.unknown("not-shown", detail="the members of its bond are not visible here")
 
 
 @rule("roce-speed-degraded")
 def roce_speed_degraded(context: RuleContext) -> Iterator[Result]:
-    cabled_links: list[_CabledLink] = []
-    for port in roce_ports(context):
-        if isinstance(port, RocePort):
-            for link in _cabled_links(context, port):
-                if isinstance(link, _CabledLink):
-                    cabled_links.append(link)
-                else:
-                    yield link
-        else:
-            yield port
+    cabled_links, others = split_subjects(_list_fast(context))
+    yield from others
     answers = [
         _judge_speed_degraded(context, cabled, [o for o in cabled_links if o.kind == cabled.kind])
         for cabled in cabled_links
@@ -170,31 +161,19 @@ def roce_speed_degraded(context: RuleContext) -> Iterator[Result]:
     yield from merge_if_on_all(slow, len(slow), "slower than the NIC supports, all alike")
 
 
-def _judged_interfaces(context: RuleContext, roce_port: RocePort) -> Iterable[Netdev | Result]:
-    """The interfaces that have the cables of a port, or why they are not judged."""
-    silent = is_virtual(context, roce_port) or report_hidden(roce_port)
-    if silent:
-        return [silent]
-    below = cabled_interfaces(context, roce_port)
-    return below or [roce_port.unknown("not-shown", detail="the members of its bond are not visible here")]
-
-
-def _cabled_links(context: RuleContext, roce_port: RocePort) -> Iterator[_CabledLink | Result]:
-    for netdev in _judged_interfaces(context, roce_port):
-        if not isinstance(netdev, Netdev):
-            yield netdev
-        elif netdev.speed_gbit_s:
-            kind = (
-                roce_port.nic.role,
-                board_model(context, roce_port.nic),
-                position_on_card(roce_port.nic, roce_port.port.port),
-                netdev.master,
-            )
-            yield _CabledLink(roce_port, netdev, netdev.speed_gbit_s, kind[:3] if netdev is roce_port.netdev else kind)
+def _list_fast(context: RuleContext) -> Iterator[_CabledLink | Result]:
+    for one in _list_cabled(context):
+        if not isinstance(one, _CabledLink):
+            yield one
+            continue
+        port, netdev = one.roce_port, one.netdev
+        if netdev.speed_gbit_s:
+            kind = port.nic.role, board_model(context, port.nic), position_on_card(port.nic, port.port.port)
+            yield replace(one, kind=kind if netdev is port.netdev else (*kind, netdev.master))
         elif netdev.operstate == "down":
             yield NotApplicable(f"netdev:{netdev.id}", Reason("not-in-use", detail="its link is down"))
         else:
-            yield roce_port.unknown("not-read", fact="the speed of its interface")
+            yield port.unknown("not-read", fact="the speed of its interface")
 
 
 def _judge_speed_degraded(context: RuleContext, cabled: _CabledLink, alike: list[_CabledLink]) -> Result:
@@ -225,9 +204,7 @@ def _fail_speed_degraded(cabled: _CabledLink, expected_speed: float, because: st
         evidence.append(Evidence("fastest supported mode", fastest, f"ethtool {netdev.label}"))
     if module_text:
         evidence.append(Evidence("cable or module", module_text, f"ethtool -m {netdev.label}"))
-    return Fail(
-        subject=cabled.roce_port.subject if netdev is cabled.roce_port.netdev else f"netdev:{netdev.id}",
-        label=cabled.roce_port.label,
+    return cabled.fail(
         summary=f"{netdev.label} runs at {cabled.speed:g} Gb/s; {because}",
         impact=f"{cabled.speed / 8:g} instead of {expected_speed / 8:g} GB/s in each direction "
         f"({format_share_lost(cabled.speed, expected_speed)} less)"
@@ -236,7 +213,6 @@ def _fail_speed_degraded(cabled: _CabledLink, expected_speed: float, because: st
         severity="info" if by_design else cabled.roce_port.severity("error"),
         confidence=confidence,
         cause="all" if by_design else "",
-        ids=cabled.roce_port.ids | {netdev.id},
     )
 
 
@@ -248,24 +224,10 @@ _SHORT_METRES = 3.0  # of a copper cable that may do without at 25 Gb/s a lane (
 _WORDS = {"off": "no FEC", "baser": "BASE-R FEC", "rs": "RS-FEC", "llrs": "low-latency RS-FEC"}
 
 
-class _FecLink(msgspec.Struct, frozen=True):
-    """One interface that has a cable."""
-
-    roce_port: RocePort
-    netdev: Netdev
-    fec: Fec
-    kind: tuple[object, ...]  # what interfaces have in common whose FEC should be the same
-
-
 @rule("roce-fec-wrong")
 def roce_fec_wrong(context: RuleContext) -> Iterator[Result]:
-    cabled_links: list[_FecLink] = []
-    for port in roce_ports(context):
-        for link in _fec_links(context, port) if isinstance(port, RocePort) else [port]:
-            if isinstance(link, _FecLink):
-                cabled_links.append(link)
-            else:
-                yield link
+    cabled_links, others = split_subjects(_list_with_fec(context))
+    yield from others
     answers = [
         _judge_fec_wrong(cabled, [o.fec.active for o in cabled_links if o.kind == cabled.kind])
         for cabled in cabled_links
@@ -275,12 +237,12 @@ def roce_fec_wrong(context: RuleContext) -> Iterator[Result]:
     yield from merge_if_on_all(faults, len(answers), "FEC is wrong on every RoCE port")
 
 
-def _fec_links(context: RuleContext, roce_port: RocePort) -> Iterator[_FecLink | Result]:
-    for netdev in _judged_interfaces(context, roce_port):
-        if not isinstance(netdev, Netdev):
-            yield netdev
+def _list_with_fec(context: RuleContext) -> Iterator[_CabledLink | Result]:
+    for one in _list_cabled(context):
+        if not isinstance(one, _CabledLink):
+            yield one
             continue
-        speed = netdev.speed_gbit_s
+        roce_port, netdev, speed = one.roce_port, one.netdev, one.netdev.speed_gbit_s
         if speed is None:
             yield roce_port.unknown("not-read", fact="the speed of its interface")
         elif speed < _LANES_OF_25G:
@@ -289,13 +251,11 @@ def _fec_links(context: RuleContext, roce_port: RocePort) -> Iterator[_FecLink |
             yield roce_port.unknown("not-reported", fact="its active FEC")
         else:
             part = netdev.module.part if netdev.module else None
-            yield _FecLink(
-                roce_port, netdev, netdev.fec, (roce_port.nic.role, board_model(context, roce_port.nic), speed, part)
-            )
+            yield replace(one, kind=(roce_port.nic.role, board_model(context, roce_port.nic), speed, part))
 
 
-def _judge_fec_wrong(cabled: _FecLink, alike: list[str | None]) -> Result:
-    active, speed = cabled.fec.active or "", cabled.netdev.speed_gbit_s or 0.0
+def _judge_fec_wrong(cabled: _CabledLink, alike: list[str | None]) -> Result:
+    active, speed = cabled.fec.active or "", cabled.speed
     standard = cabled.netdev.module.standard if cabled.netdev.module else None
     if active not in _STRONG and speed < _PAM4 and standard in _WITHOUT_FEC:
         return cabled.roce_port.not_applicable("other-kind", detail=f"{standard} has no FEC")
@@ -319,13 +279,11 @@ def _is_short_copper(netdev: Netdev) -> bool:
     return bool(module and module.media == "copper" and module.length_m and module.length_m <= _SHORT_METRES)
 
 
-def _fail_fec_wrong(cabled: _FecLink, because: str, cause: str) -> Fail:
+def _fail_fec_wrong(cabled: _CabledLink, because: str, cause: str) -> Fail:
     netdev, fec = cabled.netdev, cabled.fec
     configured = ", ".join(fec.configured) or ("auto" if fec.auto else "not reported")
     source = f"ethtool --show-fec {netdev.label}"
-    return Fail(
-        subject=cabled.roce_port.subject if netdev is cabled.roce_port.netdev else f"netdev:{netdev.id}",
-        label=cabled.roce_port.label,
+    return cabled.fail(
         summary=f"{_WORDS.get(fec.active or '', fec.active)} at {netdev.speed_gbit_s:g} Gb/s; {because}",
         impact="Every bit error is a lost packet, at up to 2.4e-4 a bit by design; ends that differ have no link.",
         evidence=(
@@ -335,5 +293,4 @@ def _fail_fec_wrong(cabled: _FecLink, because: str, cause: str) -> Fail:
         ),
         severity=cabled.roce_port.severity("warning"),
         cause=cause,
-        ids=cabled.roce_port.ids | {netdev.id},
     )

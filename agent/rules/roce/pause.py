@@ -9,13 +9,11 @@ import msgspec
 from agent.model.finding import Evidence
 from agent.rules.context import RuleContext
 from agent.rules.counter_deltas import (
-    MINUTE,
+    Count,
     CounterDelta,
-    FailureText,
-    Limit,
     delta,
     format_window,
-    judge_count,
+    limit,
     scale_count,
     sum_deltas,
     with_subject,
@@ -120,46 +118,49 @@ def roce_rt_pause_sent(context: RuleContext, counters: RocePortCounters) -> Resu
     )
 
 
-_WARNINGS = ("tx_pause_storm_warning_events", "continuous_pause_events", "continuous_roce_pause_events")
-_ERRORS = ("tx_pause_storm_error_events",)
-_EVENTS = read_limit("roce-rt-pause-storm.events")
+_STOPPED = Count(
+    ("tx_pause_storm_error_events",),
+    (limit("roce-rt-pause-storm.events", "critical"),),
+    "pause storms that firmware ended",
+    "Pause is off on this port: it drops packets.",
+    cause="off",
+)
+_STORM = Count(
+    ("tx_pause_storm_warning_events", "continuous_pause_events", "continuous_roce_pause_events"),
+    (limit("roce-rt-pause-storm.events", "error"),),
+    "pause storms",
+    "One node that pauses continuously can stop its whole rail in the fabric.",
+)
 
 
 @rule("roce-rt-pause-storm", each=watch_interfaces, merge=on_all("pause storms on every RoCE port"))
 def roce_rt_pause_storm(context: RuleContext, counters: RocePortCounters) -> Result:
-    stopped = FailureText(
-        "pause storms that firmware ended", "Pause is off on this port: it drops packets.", cause="off"
-    )
-    storm = FailureText("pause storms", "One node that pauses continuously can stop its whole rail in the fabric.")
+    storms = sum_deltas(*(delta(context, one, _STORM.names) for one in (counters.eth, counters.rdma)))
     answers = [
-        judge_count(
-            context, counters.place, delta(context, counters.eth, _ERRORS), (Limit(_EVENTS, "critical"),), stopped
-        ),
-        judge_count(
-            context,
-            counters.place,
-            sum_deltas(delta(context, counters.eth, _WARNINGS), delta(context, counters.rdma, _WARNINGS)),
-            (Limit(_EVENTS, "error"),),
-            storm,
-        ),
+        _STOPPED.judge(context, counters.place, counters.eth),
+        _STORM.judge_delta(context, counters.place, storms),
     ]
     failure = next((answer for answer in answers if isinstance(answer, Fail)), None)
     return failure or next((answer for answer in answers if not isinstance(answer, Pass)), answers[0])
 
 
-_PER_MINUTE = read_limit("roce-rt-pause-unanswered.per_minute")
-_ALL = ("rx_pause_ctrl_phy",)
-_FOREIGN = ("rx_unsupported_op_phy",)
+_UNANSWERED = Count(
+    ("rx_pause_ctrl_phy", "rx_unsupported_op_phy"),
+    (limit("roce-rt-pause-unanswered.per_minute", "warning"),),
+    "pause frames that no queue here obeys",
+    "What the port sends meanwhile can be dropped by the switch: host and switch disagree about the class.",
+    "medium",
+)
 _OBEYED = ("rx_global_pause", *(f"rx_prio{p}_pause" for p in range(8)))
 
 
 @rule("roce-rt-pause-unanswered", each=watch_interfaces, merge=on_all("unanswered pause frames on every RoCE port"))
 def roce_rt_pause_unanswered(context: RuleContext, counters: RocePortCounters) -> Result:
-    received, foreign = delta(context, counters.eth, _ALL), delta(context, counters.eth, _FOREIGN)
+    received, foreign = (delta(context, counters.eth, (name,)) for name in _UNANSWERED.names)
     obeyed = delta(context, counters.eth, _OBEYED)
     if not isinstance(received, CounterDelta) or not isinstance(foreign, CounterDelta):
         first = received if not isinstance(received, CounterDelta) else foreign
-        return judge_count(context, counters.place, first, (), _WORDS)
+        return _UNANSWERED.judge_delta(context, counters.place, first)
     if isinstance(obeyed, CounterDelta) and obeyed.gap and received.total:
         received = CounterDelta({}, (), obeyed.gap)
     rest = max(received.total - (obeyed.total if isinstance(obeyed, CounterDelta) else 0), 0)
@@ -167,7 +168,7 @@ def roce_rt_pause_unanswered(context: RuleContext, counters: RocePortCounters) -
     parts = {"rx_pause_ctrl_phy": rest, "rx_unsupported_op_phy": foreign.total} | unused
     rows = received.evidence + foreign.evidence + (obeyed.evidence if isinstance(obeyed, CounterDelta) else ())
     count = CounterDelta(parts, rows, received.gap or foreign.gap)
-    return judge_count(context, counters.place, count, (Limit(_PER_MINUTE, "warning", MINUTE),), _WORDS)
+    return _UNANSWERED.judge_delta(context, counters.place, count)
 
 
 def _unused_priorities(context: RuleContext, counters: RocePortCounters) -> dict[str, int]:
@@ -178,10 +179,3 @@ def _unused_priorities(context: RuleContext, counters: RocePortCounters) -> dict
     if not on:
         return {}
     return {f"rx_prio{p}_pause": n for p, n in pauses.items() if 100 * sent.get(p, total) < total}
-
-
-_WORDS = FailureText(
-    "pause frames that no queue here obeys",
-    "What the port sends meanwhile can be dropped by the switch: host and switch disagree about the class.",
-    "medium",
-)

@@ -4,51 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.model.nic import Netdev, Nic, Port
+from agent.model.nic import Netdev, Port
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
-from agent.rules.devices import find_function, severity_by_role, why_location_unknown, why_unreachable
-from agent.rules.rule import NODE, Result, Subject, Unknown
+from agent.rules.devices import NicPort, find_function, why_location_unknown, why_unreachable
+from agent.rules.rule import NODE, Result, Unknown
 
 # Drivers whose RDMA is not RoCE (iWARP, SRD, eRDMA), or whose network is the cloud's and not the guest's to set
 _NOT_ROCE = frozenset({"efa", "erdma", "iw_cxgb4", "cxgb4", "siw", "mana", "gve", "ena"})
 
 
-class RocePort(Subject, frozen=True):
+class RocePort(NicPort, frozen=True):
     """One active port of a NIC that speaks RoCE, with its interface where this namespace shows it."""
 
-    nic: Nic
-    port: Port
     netdev: Netdev | None
-
-    @property
-    def subject(self) -> str:
-        """The port."""
-        return f"port:{self.nic.id}/{self.port.port}"
 
     @property
     def label(self) -> str:
         """The port for people, with its interface."""
         if self.netdev and self.netdev.label == self.nic.label:
             return self.nic.label
-        port = f"{self.nic.label}/{self.port.port}"
-        return f"{port} ({self.netdev.label})" if self.netdev else port
-
-    @property
-    def ids(self) -> frozenset[str]:
-        """What a fault of this port is about."""
-        return frozenset(
-            {f"{self.nic.id}/{self.port.port}", self.nic.id, self.nic.pci or self.nic.accelerator or self.nic.id}
-        )
-
-    @property
-    def folder(self) -> str:
-        """Where sysfs describes the port."""
-        return f"/sys/class/infiniband/{self.nic.rdma_device or self.nic.label}/ports/{self.port.port}"
-
-    def severity(self, rail: str) -> str:
-        """How severe a fault is here that has severity `rail` on a rail."""
-        return severity_by_role(rail, self.nic) or "info"
+        return f"{super().label} ({self.netdev.label})" if self.netdev else super().label
 
 
 def roce_ports(context: RuleContext, down: bool = False) -> Iterator[RocePort | Result]:

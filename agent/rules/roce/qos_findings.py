@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from agent.model.finding import Evidence
 from agent.model.nic import Netdev, Qos
 from agent.rules.context import RuleContext
-from agent.rules.node_wide import merge_if_on_all
+from agent.rules.node_wide import count_faults, merge_if_on_all
 from agent.rules.roce.qos_path import QosPath, lossless_priorities, qos_paths, why_unreadable
-from agent.rules.rule import Fail, Pass, Result, Rule, rule
+from agent.rules.rule import Fail, Result, Rule, rule
 from agent.rules.wording import format_ranges, quote_name
 
 CONVENTION = 3  # the priority that NVIDIA, Broadcom and Cumulus use where no one chose another
@@ -47,16 +47,9 @@ def cause_rule(name: str) -> Callable[[Callable[[QosPath], Result] | Callable[[R
     return rule(name, each=list_paths, merge=merge_alike)
 
 
-def merge_alike(context: RuleContext, answers: Iterable[Result]) -> Iterator[Result]:
-    """The answers, faults last; one finding for the node where all ports have the same fault in the same words."""
-    faults: list[Fail] = []
-    judged = 0
-    for answer in answers:
-        judged += isinstance(answer, Pass | Fail)
-        if isinstance(answer, Fail):
-            faults.append(answer)
-        else:
-            yield answer
+def merge_alike(context: RuleContext, answers: Sequence[Result]) -> Iterator[Fail]:
+    """One finding for the node where all ports have the same fault in the same words."""
+    faults, judged = count_faults(answers)
     if len({one.summary for one in faults}) > 1:
         yield from (_fill_port_name(context, one) for one in faults)
     elif faults:

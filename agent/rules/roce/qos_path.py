@@ -19,7 +19,7 @@ from agent.rules.nccl.settings import (
 )
 from agent.rules.roce.plain_ethernet import is_plain_ethernet
 from agent.rules.roce.ports import ELSEWHERE, NOT_SHOWN, RocePort, roce_ports
-from agent.rules.rule import Result, Subject
+from agent.rules.rule import NamedSubject, Result, Subject
 from agent.rules.wording import format_ranges, join_labels
 
 VARIABLE = "NCCL_IB_TC"
@@ -216,19 +216,10 @@ class QosPath(Subject, frozen=True):
     is_plain: bool = False  # nothing on the node states that its Ethernet NICs are meant for RDMA
 
     @property
-    def subject(self) -> str:
-        """The port."""
-        return self.each.subject
-
-    @property
-    def label(self) -> str:
-        """The port for people."""
-        return self.each.label
-
-    @property
-    def ids(self) -> frozenset[str]:
+    def about(self) -> Subject:
         """The port and its interface."""
-        return self.each.ids | ({self.each.netdev.id} if self.each.netdev else set())
+        port = self.each
+        return NamedSubject(port.subject, port.label, port.ids | ({port.netdev.id} if port.netdev else set()))
 
     @property
     def netdev(self) -> Netdev:

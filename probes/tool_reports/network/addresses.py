@@ -30,6 +30,11 @@ _FUNCTION = lazy_pattern(r"[ \t]+vf (?P<number>\d{1,4}) .*\blink-state (?P<state
 _NO_DEVICES = lazy_pattern(
     r"(?:[^\n]{0,200}[$#>] ?ibv_devices[ \t]*\n)?\s*device[ \t]+node GUID\s+-{3,20}[ \t]+-{3,40}\s*"
 )
+_GID_ROW = lazy_pattern(
+    r"(?m)^[ \t>]{0,8}(?P<device>[a-z][\w.-]{1,40})[ \t]{1,20}\d{1,3}[ \t]{1,20}\d{1,4}[ \t]{1,20}"
+    r"(?:[0-9a-f]{4}:){7}[0-9a-f]{4}[ \t]{1,20}(?P<address>\d{1,3}(?:\.\d{1,3}){3})[ \t]{1,20}"
+    r"(?:v\d[ \t]{1,20})?(?P<netdev>[a-zA-Z][\w.@-]{1,40})[ \t\r]{0,20}$"
+)
 _EMPTY = lazy_pattern(r"^[ \t]{0,40}n_gids_found=0[ \t\r]{0,40}$", re.MULTILINE)
 _SETTING = lazy_pattern(
     r"[ \t]*net\.ipv4\.conf\.(?P<name>[\w./@:-]{2,32}?)\.(?P<setting>arp_ignore|rp_filter)[ \t]*=[ \t]*(?P<value>\d)"
@@ -147,13 +152,34 @@ def list_open_settings(text: str) -> list[ToolReport]:
 
 
 def list_empty_tables(text: str) -> list[ToolReport]:
-    """That no device has a GID here, or that there is no device (`ibv_devices`). Raises ParseError where one has, or
-    is."""
+    """That no device has a GID here, that two have the same, or that there is no device (`ibv_devices`). Raises
+    ParseError where one has, or is.
+
+    >>> row = "mlx5_{} 1 3 0000:0000:0000:0000:0000:ffff:0a0a:030e 10.10.3.14 v2 eth10{}\\n"
+    >>> [report.detail for report in list_empty_tables(row.format(2, 2) + row.format(5, 5))]
+    [(('what', '10.10.3.14 on mlx5_2, mlx5_5'),)]
+    """
     if _NO_DEVICES.fullmatch(check_length(text)):
         return [ToolReport("verbs-no-device", None, "ibv_devices: no device below the heading", ())]
+    if shared := _list_shared_gids(text):
+        return shared
     if not _EMPTY.search(text):
         raise ParseError("no empty table of GIDs or devices")
     return [state_fault("gid-none", None, "the table of GIDs is empty", "n_gids_found=0")]
+
+
+def _list_shared_gids(text: str) -> list[ToolReport]:
+    """Addresses that several devices of a table have, each on its own interface."""
+    owners: dict[str, dict[str, str]] = {}  # by address the device of each interface
+    for match in _GID_ROW.finditer(text):
+        owners.setdefault(match["address"], {}).setdefault(match["netdev"], match["device"])
+    return [
+        state_fault(
+            "gid-shared", None, f"{address} on {', '.join(devices.values())}", f"{address}: {', '.join(devices)}"
+        )
+        for address, devices in owners.items()
+        if len(set(devices.values())) > 1
+    ]
 
 
 def _is_odd(name: str, shown: Mapping[str, _Head]) -> bool:

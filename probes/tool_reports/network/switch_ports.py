@@ -197,7 +197,7 @@ def _list_closed(lines: Sequence[str], facts: Sequence[PortFact], logged: Sequen
             seen.add(report.subject or "")
             yield report
     for match in map(_CLOSED.match, lines):
-        if match and match["port"] not in seen:
+        if match and match["port"] not in seen and not _PFC_ROW.match(match[0]):  # what the watchdog would do
             seen.add(match["port"])
             named = _REASON.search(match["rest"])
             rest = [word for word in match["rest"].strip(" ()-").split() if not _NO_REASON.fullmatch(word)]

@@ -31,6 +31,7 @@ _HOT = 90  # degrees Celsius; most GPUs slow down between 83 and 92
 _BURN = lazy_pattern(r"proc'd: [^\n]{0,1600}?\btemps: (?P<temperatures>\d{1,3} C(?: - (?:\d{1,3}|--) C){0,63})")
 _PROGRESS = lazy_pattern(r"^[\d.]{1,5}%  proc'd: ", re.MULTILINE)  # of gpu-burn
 _PINGED = lazy_pattern(r"^PING (?P<what>[\w.:-]{2,80})", re.MULTILINE)  # the line of the error names who states it
+_PING_SIZE, _USUAL_PACKET = lazy_pattern(r"(?m)^PING ([\w.:-]{2,80}) [^\n]{0,80}?\d{1,5}\((\d{2,5})\) bytes"), 1500
 IBPING, _OF_PING = " ibping statistics ---", ("no-answer", "answers-lost")  # prints the sentences of ping
 _IBPING_TOOL = "ibping"
 _IBPINGED = lazy_pattern(r"^--- (?P<what>[\w.()-]{0,64} {0,2}\(Lid \d{1,5}\)) ibping statistics ---", re.MULTILINE)
@@ -104,6 +105,10 @@ def list_tool_errors(text: str, logged: bool = False) -> list[ToolReport]:
         named = [None if match.groupdict().get("what") else asked.get(row.code) for row, match in errors]
         reports = [_build_report(row.code, match, name) for (row, match), name in zip(errors, named, strict=True)]
         reports = [report._replace(subject=report.subject or _find_asked(text, report.code)) for report in reports]
+        if (sizes := _PING_SIZE.findall(text)) and all(int(size) > _USUAL_PACKET for _, size in sizes):
+            lost = f"packets of {sizes[0][1]} bytes get no answer"
+            reports = [state_fault("mtu", sizes[0][0], lost, report.text) if report.code == "no-answer" else report
+                       for report in reports]  # fmt: skip
         reports += _list_other_parts(text, errors, reports)
         known = {report.subject for report in reports} | {None}
         others = _list_beside(text, (match.string for _, match in errors), logged)

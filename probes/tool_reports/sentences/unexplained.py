@@ -173,6 +173,11 @@ def _find_lines(text: str, logged: bool = False) -> Iterator[tuple[str, bool]]:
             yield line, not fails
 
 
+def states_failure(line: str) -> bool:
+    """Whether a line has words of a failure, whatever it is about."""
+    return FAILS.search(line) is not None or _ALSO_FAILS.search(line) is not None
+
+
 def _is_less(line: str) -> bool:
     """Whether it states two values of one unit that differ, and that one of them should be the other.
 

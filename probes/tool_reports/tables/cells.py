@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from probes.text import find_median, lazy_pattern
+from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.parts import find_part
 from probes.tool_reports.sentences.values import BELOW, COUNT, StatedValue, is_of_field, judge, list_values, normalize
 from probes.tool_reports.tables.entries import (
@@ -50,6 +51,7 @@ from probes.tool_reports.tables.quantities import (
 )
 
 ODD = "value-odd"
+_OTHER_NUMBER = lazy_pattern(r"\bthe others -?[vx]?\d")
 _SHOWN, _SAID = 60, 4
 _MOST_DECIBELS = 100
 _LIGHT = 1.05  # to the power of dB: 6 dB below the others are far
@@ -127,6 +129,18 @@ def list_table_values(text: str) -> list[StatedValue]:
     return _list_values_of(_read_tables(text))
 
 
+def list_odd_numbers(text: str) -> Iterator[ToolReport]:
+    r"""Rows of a known output of which one has another number or version than the others.
+
+    >>> ports = "".join(f"hca_id: mlx5_{n}\n fw_ver: 28.4{n // 3}.1000\n" for n in range(4))
+    >>> [report[:2] for report in list_odd_numbers(ports)]
+    [('row-odd', 'mlx5_3')]
+    """
+    for value in list_table_values(text):
+        if value.code == ODD and _OTHER_NUMBER.search(value.what):
+            yield state_fault("row-odd", value.part, value.what, value.line)
+
+
 def _read_tables(text: str) -> list[FoundTable]:
     """Those of a text that is about parts of a server, and those whose rows have numbered names of one form."""
     is_about_parts = is_of_field(text)
@@ -199,6 +213,9 @@ def _list_other_kinds(table: FoundTable, without: set[int]) -> set[int]:
     others = set[int]()
     if times > 1 and 3 * times >= 2 * len(forms):
         others.update(number for number, form in enumerate(forms) if form != usual and number not in without)
+    if not table.names[0]:  # without a heading: a word may be in no cell
+        of_role = {n for n, (_, line) in enumerate(table.rows) if any(map(_OF_ROLE.fullmatch, line.split()[1:]))}
+        others |= of_role if 2 * len(of_role) < len(table.rows) else set()
     for at, column in enumerate(table.names[1:], 1):
         cells = [cells[at] for cells, _ in table.rows]
         usual, times = Counter(cells).most_common(1)[0]

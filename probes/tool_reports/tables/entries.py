@@ -141,7 +141,11 @@ def shape(name: str) -> str:
     """
     if name.startswith("/") or ADDRESS.fullmatch(name):
         return "0"
-    return re.sub(r"(?<![A-Za-z])[A-Z]?\d+|\d+|(?<=[-_ ])[A-Za-z](?=:?$)", "0", name)
+    return re.sub(
+        r"\b[0-9a-f]{4}[:_][0-9a-f]{2}[:_][0-9a-f]{2}[._][0-7]|(?<![A-Za-z])[A-Z]?\d+|\d+|(?<=[-_ ])[A-Za-z](?=:?$)",
+        "0",
+        name,
+    )
 
 
 def list_far(

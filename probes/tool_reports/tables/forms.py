@@ -25,6 +25,7 @@ _CELLS_OF_HTML = lazy_pattern(r"</t[dh]> {0,8}<t[dh][^>]{0,80}>", re.IGNORECASE)
 _TAG = lazy_pattern(r"</?[a-zA-Z][^>]{0,80}>")
 _OF_LATEX = lazy_pattern(r"\\\\$|\\(?=[_%&#])|\$[^$]{0,20}\$")
 RULE = lazy_pattern(r"[-=+|:\s─═━┄╌┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬]{1,1000}|\\[a-z]{3,12}rule")
+_METRIC = lazy_pattern(r"# (?:TYPE|HELP) |[A-Za-z_][\w:]{1,80}\{[^{}\n]{3,300}\} ")  # of Prometheus, without columns
 _SECTION = lazy_pattern(r"\[{1,2}(?P<name>[\w .:/\"-]{2,60})\]{1,2}[ \t]*")
 _LABELLED = lazy_pattern(
     r"[ \t-]{0,20}(?P<label>[A-Za-z][\w ./()%°-]{0,40}?)[ \t]{0,20}[:=][ \t]{0,20}(?P<value>\S.{0,79})"
@@ -46,6 +47,9 @@ def read_tables(text: str) -> Iterator[FoundTable]:
     lines = [_clean(line) if len(line) <= _LONGEST else "" for line in text.splitlines()[:_MOST_LINES]]
     at, title = 0, ""
     while at < len(lines) - FEWEST:
+        if _METRIC.match(lines[at]):
+            at += 1
+            continue
         table, end = next(filter(None, (_read_columns(lines, at, mark) for mark in _MARKS)), (None, at + 1))
         if table:
             table = table._replace(title=f"{title} {lines[at].strip()}" if "(" in lines[at] else title)

@@ -9,30 +9,39 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
+from probes.tool_reports.sentences.unexplained import states_failure
 from probes.tool_reports.sentences.values import normalize
-from probes.tool_reports.tables.entries import FEWEST, SHARE, read_number
+from probes.tool_reports.tables.entries import FEWEST, IN_USE, NOT_USED, SHARE, TROUBLE, WELL, read_number
 from probes.tool_reports.tables.quantities import find_quantity, is_by_use, is_less
 
 _WORDS = lazy_pattern(r"[^\s=:,;|()\[\]{}<>\"']+")
+_STATED = lazy_pattern(rf"(?i){WELL}|{IN_USE}|{NOT_USED}|{TROUBLE}|on|auto|enabled?|true|false")
+_POWER = lazy_pattern(r"P\d{1,2}")  # of a GPU, by its load
+_INDEXED = lazy_pattern(r"[A-Za-z][A-Za-z_.-]*\{\}[A-Za-z_./:{}-]*")  # a name with a number in it
 _OWN = "{}"  # in place of the part's own name
 _FAR = 1.5  # numbers that are nearer are no other setting
 _MOST_WORDS = 60  # of a line
 _MOST_NUMBERS = 3  # in a line
 _OF_LOAD = frozenset(("W", "MiB", "GiB", "C", "%", "MHz"))  # units
 _SHOWN, _SAID = 90, 3
+_SHORT, _MOST_CUT = 50, 6  # characters; words
 _PASSING = lazy_pattern(  # what differs by the time, the use and the load of each, by the words before it
     r"(?i)\b(?:up ?time|load|average|days?|date|time|age|since|pid|pids?|temp\w*|fan|power|draw|util\w*|idle|used|free"
-    r"|avail\w*|cached?|processes|tasks|jobs?|[rt]x|packets|octets|traffic|clocks?|hostname|serial|mhz|energy|length)\b"
+    r"|avail\w*|cached?|stratum|processes|tasks|jobs?|[rt]x|packets|octets|traffic|clocks?|hostname|serial|mhz|energy|length)\b"
 )
 _OF_MOMENT = lazy_pattern(
     r"(?i)\bload average\b|\b\d{1,2}:\d\d:\d\d\b.{0,40}\b20\d\d\b|\bping\b|\bicmp_seq"
 )  # a whole line
 _OF_USE = lazy_pattern(r"(?i)\bpts/|\btty|\busers?\b|python|\.(?:py|sh)\b|/(?:home|bin|tmp)/|\bwarning\b")
+_COUNTED_LINE = lazy_pattern(r"\d{1,4} \S")  # of uniq -c
+_CORES = lazy_pattern(r"\d{1,4}(?:-\d{1,4})?")
+_OF_CORES = lazy_pattern(r"(?i)\b(?:affinity|cpus?|cores?|cpus_allowed(?:_list)?|mask)\b")
+_OF_SETTING = lazy_pattern(r"\b(?:partition\w*|mode|profile|policy|type)$")  # of memory, too
 _SET = lazy_pattern(r"(?i)[a-z][\w.-]*(?:[:=]| )[ \t]*\S.*|[a-z]+_[a-z_]+")  # a setting, or the name of a module
 _CLOCK = lazy_pattern(r"\d{1,2}|\d{4}-\d\d-\d\d\S{0,30}|(?i:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul"
                       r"|aug|sep|oct|nov|dec|utc|cet|am|pm)")  # fmt: skip
@@ -45,9 +54,10 @@ class _Part(NamedTuple):
     lines: Sequence[str]
 
 
-def list_loop_faults(text: str) -> list[ToolReport]:
+def list_loop_faults(text: str, counts: Callable[[str, str], bool] | None = None) -> list[ToolReport]:
     r"""Parts with a word that all others have otherwise; `text` has a line for each, its name and its lines separated
-    by tabs. Raises ParseError where it has fewer than four.
+    by tabs. `counts`: whether a line and the word in it that others have otherwise do. Raises ParseError where it has
+    fewer than four.
 
     >>> rows = [f"n{n}\tMaxReadReq {512 if n == 2 else 4096} bytes\n" for n in range(4)]
     >>> [(report.subject, report.detail[0][1]) for report in list_loop_faults("".join(rows))]
@@ -61,17 +71,84 @@ def list_loop_faults(text: str) -> list[ToolReport]:
     if len(parts) < FEWEST:
         raise ParseError("no output of a loop over four parts or more")
     odd = dict(_list_lines_missing(parts))
-    most = max(len(part.lines) for part in parts)
-    whole = [(number, part) for number, part in enumerate(parts) if len(part.lines) == most]
+    count, times = Counter(len(part.lines) for part in parts).most_common(1)[0]
+    count = count if 2 * times > len(parts) else max(len(part.lines) for part in parts)
+    whole = [(number, part) for number, part in enumerate(parts) if len(part.lines) == count]
+    for number, part in enumerate(parts):
+        like = f"{whole[0][1].name}: {whole[0][1].lines[0]}"
+        fails = [
+            f"{line} ({like})"
+            for line in (part.lines if len(part.lines) > count else ())
+            if states_failure(line) or (_COUNTED_LINE.match(line) and line not in whole[0][1].lines)
+        ]
+        odd |= {number: fails} if fails else {}
     for lines in zip(*(part.lines for _, part in whole), strict=True):
-        for place, usual in _list_odd([part.name for _, part in whole], lines):
-            like = f"{whole[usual][1].name}: {lines[usual]}"
-            odd.setdefault(whole[place][0], []).append(f"{lines[place]} ({like})")
+        for place, usual in _list_odd([part.name for _, part in whole], lines, counts):
+            own, usual_line = _cut(whole[place][1].name, lines[place], whole[usual][1].name, lines[usual])
+            odd.setdefault(whole[place][0], []).append(f"{own} ({whole[usual][1].name}: {usual_line})")
+    peers = [part for number, part in enumerate(parts) if number not in odd]
+    odd = {number: said for number, said in odd.items() if not _is_no_peer(parts[number], peers)}
     return [
         state_fault("loop-odd", parts[number].name, "; ".join(said[:_SAID])[: 3 * _SHOWN], said[0])
         for number, said in sorted(odd.items())
         if len(odd) <= max(1, len(parts) // SHARE)
     ]
+
+
+def _is_stated(line: str, word: str) -> bool:
+    """Whether it is a number or a version, a word of a state, or the value of a label: others may be a person's words.
+
+    >>> _is_stated("technician Bob", "Bob"), _is_stated("trust: pcp", "pcp"), _is_stated("pfc auto", "auto")
+    (False, True, True)
+    """
+    if _POWER.fullmatch(word):
+        return False
+    at = line.find(word)
+    return bool(any(map(str.isdigit, word)) or _STATED.fullmatch(word) or line[:at].rstrip().endswith((":", "=")))
+
+
+def _cut(name: str, line: str, usual_name: str, usual: str) -> tuple[str, str]:
+    """Two long lines without what both have alike, but for the word before it.
+
+    >>> line = "torch 2.3.1 nccl {} cuda 12.1 device NVIDIA H100 80GB HBM3 with 4 NICs"
+    >>> _cut("rank5", line.format("2.18.3"), "rank0", line.format("2.20.5"))
+    ('nccl 2.18.3', 'nccl 2.20.5')
+    """
+    words, others = line.split(), usual.split()
+    if len(line) < _SHORT or len(words) != len(others):
+        return line, usual
+    pairs = enumerate(zip(words, others, strict=True))
+    at = [
+        place
+        for place, (one, other) in pairs
+        if _list_forms(one, name).keys().isdisjoint(_list_forms(other, usual_name))
+    ]
+    if not at or at[-1] - at[0] > _MOST_CUT:
+        return line, usual
+    first = at[0] if "=" in words[at[0]] else max(0, at[0] - 1)
+    return " ".join(words[first : at[-1] + 1]), " ".join(others[first : at[-1] + 1])
+
+
+def _is_no_peer(part: _Part, peers: Sequence[_Part]) -> bool:
+    """Whether it is for something else: where all others have a word of one form with their number, it has another.
+
+    >>> rails = [_Part(f"eth{n}", [f"400Gb/s rail{n}"]) for n in range(1, 4)]
+    >>> _is_no_peer(_Part("eth0", ["1Gb/s management"]), rails), _is_no_peer(_Part("eth0", ["200Gb/s rail0"]), rails)
+    (True, False)
+    """
+    for lines in zip(part.lines, *(peer.lines for peer in peers), strict=False):
+        own, *others = [[re.sub(r"\d+", _OWN, word) for word in _WORDS.findall(line)] for line in lines]
+        for place, form in enumerate(others[0] if others else ()):
+            if _INDEXED.fullmatch(form) and all(form in other[place : place + 1] for other in others):
+                at = {other[place] for other in (_WORDS.findall(line) for line in lines[1:])}
+                if len(at) > 1 and own[place : place + 1] != [form]:
+                    return True
+    return False
+
+
+def list_weak_faults(text: str) -> list[ToolReport]:
+    """The same of lines that other readers have, where these state no fault. Raises ParseError."""
+    return [report._replace(code="row-odd") for report in list_loop_faults(text, _is_stated)]
 
 
 def _list_lines_missing(parts: Sequence[_Part]) -> Iterator[tuple[int, list[str]]]:
@@ -102,26 +179,60 @@ def _replace_in(line: str, name: str) -> str:
     return " ".join(_replace(word, name) for word in line.split())
 
 
-def _list_odd(names: Sequence[str], lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _list_odd(
+    names: Sequence[str], lines: Sequence[str], counts: Callable[[str, str], bool] | None
+) -> Iterator[tuple[int, int]]:
     """Lines in which a word is not that of all others, and a line that is as most."""
     if len(lines) < FEWEST or _OF_MOMENT.search(lines[0]):
         return
     words = [_WORDS.findall(line) for line in lines]
+    same, times = Counter(lines).most_common(1)[0]
+    alone = next((at for at, line in enumerate(lines) if line != same), 0)
+    usual = lines.index(same)
+    if same and times == len(lines) - 1 and len(words[alone]) != len(words[usual]) and states_failure(lines[alone]):
+        yield alone, usual
     if len(set(map(len, words))) > 1 or len(words[0]) > _MOST_WORDS:
         return
     odd: set[int] = set()
     for place, column in enumerate(zip(*words, strict=True)):
-        forms = [dict.fromkeys((word, _replace(word, name))) for word, name in zip(column, names, strict=True)]
+        if all(map(_CORES.fullmatch, column)) and _OF_CORES.search(" ".join(words[0][:place])):
+            column = tuple(f"{_count_cores(word)} cores" for word in column)
+        forms = [_list_forms(word, name) for word, name in zip(column, names, strict=True)]
         common, times = Counter(form for of_one in forms for form in of_one).most_common(1)[0]
         others = [at for at, of_one in enumerate(forms) if common not in of_one]
         if not others or times < FEWEST - 1 or len(others) > max(1, len(lines) // SHARE):
             continue
         label = normalize(" ".join(words[others[0]][max(0, place - 3) : place]))
         is_row = sum(read_number(word) is not None for word in words[others[0]]) > _MOST_NUMBERS
-        odd.update(at for at in others if _is_other(label, column[at], common, words[at][place + 1 :][:1], is_row))
+        if column[0].endswith(" cores"):
+            others = [at for at in others if int(column[at].split()[0]) < int(common.split()[0])]  # a launcher has all
+        odd.update(
+            at
+            for at in others
+            if _is_other(label, column[at], common, words[at][place + 1 :][:1], is_row)
+            and (counts is None or counts(lines[at], column[at]))
+        )
     like = next((at for at in range(len(lines)) if at not in odd), None)
     if like is not None:
         yield from ((at, like) for at in sorted(odd))
+
+
+def _list_forms(word: str, name: str) -> dict[str, None]:
+    """A word as it is, without what is of the part alone, and without the last or the first of that.
+
+    >>> list(_list_forms("mlx5_5", "rank 5"))
+    ['mlx5_5', 'mlx{}_{}', 'mlx5_{}', 'mlx{}_5']
+    """
+    replaced = _replace(word, name)
+    own = re.search(r"(\d{1,6})\D{0,20}$", name)
+    number = rf"(?<!\d)0{{0,3}}{int(own[1])}(?!\d)" if own else None
+    ends = (re.sub(rf"{number}(?=\D{{0,20}}$)", _OWN, word), re.sub(number, _OWN, word, count=1)) if number else ()
+    return dict.fromkeys((word, replaced, *ends))
+
+
+def _count_cores(word: str) -> int:
+    first, _, last = word.partition("-")
+    return int(last or first) - int(first) + 1
 
 
 def _replace(word: str, name: str) -> str:
@@ -140,7 +251,7 @@ def _is_other(label: str, value: str, usual: str, after: Sequence[str], is_row: 
     """Whether a word is another setting, version, state or count than the usual one, and no other load or time.
     `is_row`: it is one of many numbers in its line, which have no names there."""
     if (
-        is_by_use(label)
+        (is_by_use(label) and not _OF_SETTING.search(label))
         or _PASSING.search(label)
         or (_CLOCK.fullmatch(value) and _CLOCK.fullmatch(usual) and not label)
     ):

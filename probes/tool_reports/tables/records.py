@@ -29,6 +29,7 @@ _PAIR = lazy_pattern(
     r"|<(?P<element>[A-Za-z][\w.-]{0,40})>(?P<text>[^<>\n]{1,80})</"  # of XML
 )
 _NUMBERED = lazy_pattern(r"(?i)(?:record|item|entry|row)[_-]?\d{1,6}")  # no name
+_HEADS = lazy_pattern(r"(?i)(?:gpu|npu|hpu|card|device|node|host|hca_id|nic|port|slot)(?: (?:id|index))?")
 _LEAST_SHARE = 0.6  # of the fields that most records have
 
 
@@ -56,6 +57,7 @@ def list_record_tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]
 def _tabulate(records: Sequence[dict[str, str]]) -> tuple[list[str], list[list[str]]] | None:
     """The table of records that have most fields alike."""
     names = list(dict.fromkeys(name for record in records for name in record))[:_MOST_FIELDS]
+    names.sort(key=lambda name: _HEADS.fullmatch(name) is None)  # what names the record comes first
     usual = [name for name in names if 2 * sum(name in record for record in records) > len(records)]
     alike = [record for record in records if sum(name in record for name in usual) >= _LEAST_SHARE * len(usual)]
     if len(alike) < _FEWEST or len(usual) < 2:
@@ -146,10 +148,12 @@ def _read_blocks(text: str, lines: Sequence[str]) -> list[dict[str, str]]:
     fields = [match for line in lines if (match := _FIELD.fullmatch(line))]
     labels = [match["label"].strip() for match in fields]
     times = Counter(labels)
-    first = next((label for label in labels if times[label] >= _FEWEST), None)
+    several = [label for label in times if times[label] >= _FEWEST]
+    first = next((label for label in several if _HEADS.fullmatch(label)), next(iter(several), None))
     records: list[dict[str, str]] = []
     for label, field in zip(labels, fields, strict=True):
-        if label == first:
+        is_cut = not records and label in several and first is not None and _HEADS.fullmatch(first) is not None
+        if label == first or is_cut:  # the first one without its name
             records.append({})
         if records:
             records[-1].setdefault(label, field["value"].strip(" \t,\"'")[:_LIMIT_VALUE])

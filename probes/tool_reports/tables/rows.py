@@ -208,7 +208,7 @@ def _list_samples(line: str) -> Iterator[tuple[str, str, str, str]]:
     if match := _SAMPLE.match(line.strip()):
         labels = ((pair["key"], pair["value"]) for pair in _LABELS.finditer(match["labels"]))
         name = " ".join(f"{key} {value}" if value.isdecimal() else value for key, value in labels)
-        yield "", name, match["key"].replace("_", " "), match["value"]
+        yield "", name, match["key"].removesuffix("_total").replace("_", " "), match["value"]
         return
     found = list(_KEYED.finditer(line))
     if len(several := list(_LISTED.finditer(line))) >= FEWEST_STRICT:

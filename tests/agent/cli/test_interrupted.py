@@ -48,6 +48,29 @@ def test_an_interrupted_run_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("real_commands")
+@pytest.mark.parametrize(
+    "arguments",
+    [("job",), ("recommend", "--profile", "dgx-h100", "--measured"), ("fleet", "topology", "--fabric"),
+     ("ship", "--config"), ("receive", "--spool", "spool", "--plain", "--listen", "127.0.0.1:0", "--clients")],
+)  # fmt: skip
+def test_a_command_that_waits_for_a_pipe_names_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """Also where the pipe is no report, profile or configuration."""
+    source = tmp_path / "pipe"
+    os.mkfifo(source)
+    command = [sys.executable, "-m", "fabricscope", *arguments, str(source)]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert process.stderr is not None
+    notice = process.stderr.readline()
+    process.kill()
+    process.communicate()
+
+    assert f"warning: {source}: waiting for what is written to this pipe\n" == notice
+
+
 def _interrupt(process: subprocess.Popen[str]) -> str:
     """What it prints; Ctrl-C again where it came just before a read: Python looks for signals before one and after."""
     for seconds in (5, 5, 5, 60):

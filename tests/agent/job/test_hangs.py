@@ -61,6 +61,13 @@ LOGS = (
     Log("ranks that wait in different collectives; the first number of a rank counts",
         timeout(0, 12) + timeout(0, 11) + timeout(1, 11) + timeout(2, 7),
         "hung: rank-behind (rank, medium, ranks [2])", "7 (ALLREDUCE), and ranks 0-1 in 11"),
+    Log("the watchdog of the rank that is behind ends its process",
+        "".join(timeout(rank, 11) for rank in (0, 1, 3)) + timeout(2, 10)
+        + "srun: error: gpu014: task 2: Aborted (core dumped)\n",
+        "hung: rank-behind (rank, medium, ranks [2]), then ranks [2]"),
+    Log("a rank that was aborted before the others waited for it",
+        "srun: error: gpu014: task 3: Aborted (core dumped)\n" + "".join(timeout(rank) for rank in (0, 1, 2)),
+        "failed: aborted (software, medium, ranks [3], gpu014)"),
     Log("two ranks that wait in different collectives", timeout(0, 12) + timeout(1, 7),
         "hung: rank-behind (rank, medium, ranks [1])"),
     Log("old lines without a group may be of different groups",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from agent.config import Configuration
 from agent.diagnose import evaluate_report
 from agent.model.node import Cpu, Node, Platform
 from agent.model.pci import PciFunction
-from agent.model.profile import BadProfile
+from agent.model.profile import BadProfile, Profile
 from agent.platforms.devices import (
     DEVICES,
     can_rdma,
@@ -22,9 +23,16 @@ from agent.platforms.devices import (
     is_coherent_port,
     is_nvlink_management,
 )
-from agent.platforms.profiles import choose_profile, learn_profile, list_profiles, load_profile, profile_to_toml
+from agent.platforms.profiles import (
+    HERE,
+    choose_profile,
+    learn_profile,
+    list_profiles,
+    load_profile,
+    profile_to_toml,
+)
 from agent.platforms.recognize import recognize_platform
-from agent.toml_file import LIMIT_BYTES
+from agent.toml_file import LIMIT_BYTES, read_toml
 from tests.machines import HOSTS, scan_machine
 
 
@@ -128,10 +136,11 @@ H100 = "8xh100-sxm-2s-8xcx7-ib-4nvsw"
 
 @pytest.mark.parametrize("name", list_profiles())
 def test_a_built_in_profile_is_whole(name: str) -> None:
-    """Its name is its file's, every value has a source, and devices are vendor:device."""
+    """Its name is its file's, every value has a source, and devices are vendor:device; it is read as TOML is."""
     profile = load_profile(name)
 
     assert name == profile.name
+    assert read_toml(os.path.join(HERE, f"{name}.toml"), Profile) == profile
     assert profile.title
     for key in profile.__struct_fields__:
         value = getattr(profile, key)

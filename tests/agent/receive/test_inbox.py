@@ -19,7 +19,7 @@ import pytest
 from agent.cli.main import run
 from agent.receive.clients import EVERY_HOST, Client
 from agent.receive.inbox import Answer, Inbox, Limits
-from agent.receive.listening import AccessFiles, TlsFiles
+from agent.receive.listening import AccessFiles, BadServer, TlsFiles
 from agent.reports import PRIVATE
 from tests.agent.receive.conftest import OTHER, TOKEN, Receiver, Start
 from tests.agent.receive.test_receive import ship
@@ -335,6 +335,26 @@ def test_files_are_read_again_where_they_changed_and_only_then(tmp_path: Path) -
     assert after.clients.find(f"Bearer {TOKEN}", None) is None
     assert after.clients.find(f"Bearer {OTHER}", None)
     assert files.load_changed() is None
+
+
+def test_a_pipe_in_place_of_a_file_does_not_stop_the_server(tmp_path: Path) -> None:
+    """Named once; what was there before stays in use, and a file in its place is read."""
+    path = tmp_path / "clients"
+    path.write_text(f'[[client]]\nhosts = "n1"\ntoken = "{TOKEN}"\n')
+    path.chmod(0o600)
+    files = AccessFiles(TlsFiles(None, None, None), str(path), plain=True)
+    files.load()
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    with pytest.raises(BadServer, match="clients: not a regular file"):
+        files.load_changed()
+    assert files.load_changed() is None
+    path.unlink()
+    path.write_text(f'[[client]]\nhosts = "n1"\ntoken = "{OTHER}"\n')
+    path.chmod(0o600)
+    after = files.load_changed()
+    assert after is not None
+    assert after.clients.find(f"Bearer {OTHER}", None)
 
 
 def test_an_old_report_that_is_sent_again_changes_nothing(

@@ -34,6 +34,7 @@ case $host in
   noisy*) yes error >&2 & cat {folder}/gpu1.json; kill %1;;
   wrong*) echo '{{"a": 1}}';;
   empty*) ;;
+  greeting*) echo "Welcome to $host"; cat {folder}/gpu1.json;;
   packed*) gzip -c {folder}/gpu1.json;;
   alias*) cat {folder}/gpu1.json;;
   *) cat {folder}/$host.json;;
@@ -101,7 +102,7 @@ def test_each_failure_is_one_line_and_costs_no_other_host(
 ) -> None:
     """Exit 1; nothing of them is written, and nothing still runs."""
     began = time.monotonic()
-    nodes = "gpu1,refused1,denied1,silent1,closing1,endless1,noisy1,wrong1,empty1,packed1,alias1"
+    nodes = "gpu1,refused1,denied1,silent1,closing1,endless1,noisy1,wrong1,empty1,greeting1,packed1,alias1"
     code = run(["fleet", "pull", "--nodes", nodes, "--to", str(tmp_path / "drop"), "--ssh", ssh, "--timeout", "4"])
 
     assert 1 == code
@@ -116,11 +117,12 @@ def test_each_failure_is_one_line_and_costs_no_other_host(
         "endless1": "more than a report can have (4194304 bytes)",
         "noisy1": "its report is of 'gpu1'",
         "wrong1": "not a report: its schema is ''",
-        "empty1": "not a report: Input data was truncated",
+        "empty1": "nothing was printed",
+        "greeting1": "not a report: its first line is 'Welcome to greeting1'",
         "packed1": "its report is of 'gpu1'",
         "alias1": "its report is of 'gpu1'",
     }
-    assert "4 of 11 hosts fetched" in output.out
+    assert "4 of 12 hosts fetched" in output.out
     assert ["gpu1"] == files(tmp_path / "drop")  # the same report four times is one file
     assert [] == alive(tmp_path)
 

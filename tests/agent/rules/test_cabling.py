@@ -22,6 +22,7 @@ from agent.rules.cabling import (
     why_still_booting,
 )
 from agent.rules.context import RuleContext
+from agent.rules.devices import NicPort
 from agent.rules.infiniband.links import ib_port_down
 from agent.rules.roce.links import roce_link_down
 from agent.rules.rule import NotApplicable, Unknown
@@ -216,6 +217,6 @@ def test_storage_ports_are_not_in_the_list_of_rails() -> None:
     """NCCL_IB_HCA leaves them out, and they are meant to be up all the same."""
     context = lists(dark(server(), 2), "=mlx5_0,mlx5_1")
     context = changed_nic(changed_nic(context, 2, role="storage"), 3, role="storage")
-    cage = read_cage(context, "port:x", context.topology.nics[3], context.topology.nics[3].ports[0], "", (1, "0"))
+    cage = read_cage(context, NicPort(context.topology.nics[3], context.topology.nics[3].ports[0]))
 
     assert (False, True) == (cage.unused, cage.disabled)

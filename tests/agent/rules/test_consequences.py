@@ -23,7 +23,7 @@ def fault(subject: str, *ids: str, **more: object) -> Fail:
 
 def rule(name: str, *absorbs: str, severity: str = "error") -> Rule:
     """A rule that explains others."""
-    return Rule(name, severity, lambda context: iter(()), False, (), absorbs, ())
+    return Rule(name, severity, "", (), (), absorbs, check=lambda context: iter(()))
 
 
 def stand(*failures: tuple[Rule, Fail]) -> list[tuple[str, str, str, tuple[str, ...]]]:
@@ -185,7 +185,7 @@ def test_of_a_circle_one_stands(severities: tuple[str, str, str]) -> None:
     assert 3 == sum(1 + len(row[3]) for row in rows)
 
 
-JUDGE = Rule("judge", "error", lambda context: iter(()), False, (), (), (), fields=("netdev.mtu",))
+JUDGE = Rule("judge", "error", "", (), fields=("netdev.mtu",), check=lambda context: iter(()))
 PEERS = rule("peers", severity="warning")
 
 

@@ -46,8 +46,7 @@ def made(name: str, *answers: Result, severity: str = "error", **more) -> Rule:
         """A rule for the test."""
         yield from answers
 
-    parts = {"essential": False, "needs": (), "absorbs": (), "references": ()} | more
-    return Rule(name, severity, check, **parts)
+    return Rule(name, severity, "", (), check=check, **more)
 
 
 CASE = server(1)

@@ -232,6 +232,13 @@ def find_evidence_saved_twice(steps: list[Step]) -> Iterator[object]:
     yield from [step.do for step in steps if step.do.startswith(SAVE)][1:]
 
 
+def find_update_before_evidence(steps: list[Step]) -> Iterator[object]:
+    """What an update loses is saved before it, as what a power cycle loses is: the next step saves it."""
+    for step, after in itertools.pairwise(steps):
+        if after.do.startswith(SAVE):
+            yield from (text for text in step.outcomes if "drain the node" in text and "next step first" not in text)
+
+
 def find_part_sent_away_for_a_repetition(steps: list[Step]) -> Iterator[object]:
     """A fault that comes back is looked into: diagnostics and service decide, a second time does not."""
     again = (
@@ -257,6 +264,13 @@ RESET = Step(do="Reset the GPU.", cost="reset")
         (find_needless_drain, [Step(do="Drain the node.", cost="drain"), Step(do="Look.")]),
         (find_lost_evidence, [RESET, Step(do="Open a service case.", cost="part")]),
         (find_evidence_saved_twice, [Step(do=f"{SAVE} the log has."), RESET, Step(do=f"{SAVE} the log has.")]),
+        (
+            find_update_before_evidence,
+            [
+                Step(do="Compare.", outcomes=["If it differs, drain the node and update it."]),
+                Step(do=f"{SAVE} it has."),
+            ],
+        ),
         (find_part_sent_away_for_a_repetition, [Step(do="Wait.", outcomes=["If it comes back: replace the card."])]),
     ],
     ids=lambda item: getattr(item, "__name__", ""),
@@ -274,6 +288,7 @@ CHECKS = (
     find_needless_drain,
     find_lost_evidence,
     find_evidence_saved_twice,
+    find_update_before_evidence,
     find_part_sent_away_for_a_repetition,
 )
 

@@ -29,7 +29,7 @@ def rule(name: str, *faults: Fail, severity: str = "error", absorbs: tuple[str, 
     def check(context: RuleContext) -> Iterator[Fail]:
         yield from faults
 
-    return Rule(name, severity, check, False, (), absorbs, ())
+    return Rule(name, severity, "", (), absorbs=absorbs, check=check)
 
 
 def judged(rules: list[Rule], *silences: Silence, **changes: object) -> tuple[list[Finding], Summary]:

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
 import struct
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.amd.kfd import NODES, TOPOLOGY, address_of, parse_properties
+from probes.amd.kfd import NODES, TOPOLOGY, address_of
 from probes.amd.metrics import parse_metrics, parse_xgmi
-from probes.amd.probe import ON_PACKAGE, PER_HOP, parse_errors, split_bandwidth
-from probes.catalogue import probe
-from probes.gpu.facts import Gpu, GpuFacts, XgmiPorts
+from probes.amd.probe import ON_PACKAGE, PER_HOP, split_bandwidth
+from probes.gpu.facts import Gpu, XgmiPorts
 from probes.host.interface import Denied, Failed
-from probes.probe import Outcome, Status, outcome_of
+from probes.probe import Status
 from probes.sources.open_source import open_source
-from probes.text import ParseError
 from tests.machines import machine
-from tests.probes.machine import Machine
+from tests.probes.machine import Machine, ask, read_facts
 
 SHAPE = "8xmi300x-2s-8xcx7-roce"
 XGMI, PCIE = 11, 2
 
 
-def outcome(host: object) -> Outcome:
-    """What the probe answers."""
-    return outcome_of(probe("kfd"), host)  # type: ignore[arg-type]  # the host interface, in memory
-
-
-def facts(host: object) -> GpuFacts:
-    """Its facts."""
-    read = outcome(host).facts
-    assert isinstance(read, GpuFacts)
-    return read
+outcome, facts = partial(ask, "kfd"), partial(read_facts, "kfd")
 
 
 def graph(*gpus: dict[str, int], links: dict[int, list[tuple[int, int, int]]] | None = None) -> Machine:
@@ -479,14 +468,6 @@ def test_errors_by_block() -> None:
 def test_a_bandwidth_is_so_many_links(gfx: int | None, mbyte_s: int, links: tuple[int, float]) -> None:
     """Of a rate that no number of links makes, one link is all that is known."""
     assert links == split_bandwidth(gfx, mbyte_s)
-
-
-@given(st.text(max_size=200))
-def test_any_text_is_properties_or_none(text: str) -> None:
-    """Numbers of at most 20 digits; nothing else is raised."""
-    with contextlib.suppress(ParseError):
-        assert parse_properties(text)
-    assert set(parse_errors(text)) <= {"uncorrectable", "correctable", "deferred"}
 
 
 @given(st.dictionaries(st.sampled_from(["location_id", "domain", "device_id"]), st.integers(0, 1 << 64)))

@@ -17,13 +17,14 @@ from probes.amd.smi_output import parse_smi
 from probes.catalogue import probe
 from probes.gpu.facts import GpuFacts
 from probes.host.amdsmi import ask_library
-from probes.host.interface import Absent, Completed, Failed
+from probes.host.interface import Absent, Failed
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
 from probes.sources.open_source import open_source
 from probes.text import ParseError
 from tests.machines import machine, scan_files
 from tests.probes.machine import Machine
+from tests.probes.overlay import OverlayHost
 
 SHAPE, A, B = "8xmi300x-2s-8xcx7-roce", "0000:0c:00.0", "0000:22:00.0"
 TABLE = f"""\
@@ -305,35 +306,16 @@ def test_one_bad_output_does_not_take_the_others(tmp_path: Path) -> None:
 
 def test_outputs_fill_what_the_driver_does_not_show() -> None:
     """Numbers and module slots beside the graph; GPUs with a number only are not placed, nor are their pairs."""
-    host = Saved(machine(SHAPE), {("amd-smi", "static"): STATIC.replace("0c:00.0", "15:00.0")})
+    host = OverlayHost(
+        machine(SHAPE), commands={("amd-smi", "static"): STATIC.replace("0c:00.0", "15:00.0")}, kind="tree"
+    )
     first = read_gpus(host)[0]
 
     assert ("0000:15:00.0", 0, 1, 7, "open") == (
         first.id, first.index, first.module_id, len(first.links), first.driver_state
     )  # fmt: skip
-    numbered = Saved(machine(SHAPE), {("rocm-smi", "--showtopo"): ROCM})
+    numbered = OverlayHost(machine(SHAPE), commands={("rocm-smi", "--showtopo"): ROCM}, kind="tree")
     assert 8 == len(read_gpus(numbered))
-
-
-class Saved:
-    """A host with outputs beside it."""
-
-    def __init__(self, host: object, outputs: dict[tuple[str, ...], str]) -> None:
-        self.host, self.outputs = host, outputs
-        self.kind, self.live, self.path, self.observed_at = "tree", False, None, None
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.host, name)
-
-    def has_output(self, *argv: str) -> bool:
-        """See Host.has_output."""
-        return argv in self.outputs
-
-    def run(self, *argv: str) -> Completed:
-        """See Host.run."""
-        if argv not in self.outputs:
-            raise Absent(f"{argv}: not here")
-        return Completed(argv, 0, self.outputs[argv], "", 0.0)
 
 
 def read_gpus(host: object) -> list[object]:

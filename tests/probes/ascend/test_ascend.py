@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,21 +13,20 @@ from agent.config import Configuration
 from agent.history.context import build_context
 from agent.outputs.html.page import render_html
 from agent.outputs.text.page import render_page
-from probes.ascend.hccn import CONFIGURATION, HccnFacts, parse_hccn_conf, parse_rank_table
+from probes.ascend.hccn import CONFIGURATION, parse_hccn_conf, parse_rank_table
 from probes.ascend.hccn_tool import parse_hccn
 from probes.ascend.npu import PCI
 from probes.ascend.npu_smi import parse_hccs, parse_info, parse_sio, parse_topology
 from probes.catalogue import probe, providers
-from probes.gpu.facts import GpuFacts
 from probes.host.interface import BadSource, Denied
 from probes.kernel.log_events import events
 from probes.kernel.log_lines import lines
-from probes.probe import Outcome, Status, outcome_of
+from probes.probe import Status, outcome_of
 from probes.sources.open_source import open_source
 from probes.sources.pasted import read_saved
 from probes.text import ParseError
 from tests.machines import scan_files
-from tests.probes.machine import Machine
+from tests.probes.machine import Machine, ask, read_facts
 
 A3 = ["9d", "9f", "99", "9b", "95", "97", "91", "93", "8d", "8f", "89", "8b", "85", "87", "81", "83"]
 INFO_A2 = """\
@@ -68,23 +68,7 @@ def node(addresses: list[str], device: str = "0xd802", nodes: int | None = None,
     )
 
 
-def outcome(host: object, name: str = "npu") -> Outcome:
-    """What the probe answers."""
-    return outcome_of(probe(name), host)  # type: ignore[arg-type]  # the host interface, in memory
-
-
-def gpus(host: object) -> GpuFacts:
-    """What the probe of NPUs answers."""
-    facts = outcome(host).facts
-    assert isinstance(facts, GpuFacts)
-    return facts
-
-
-def hccn(host: object) -> HccnFacts:
-    """What the probe of their ports answers."""
-    facts = outcome(host, "hccn").facts
-    assert isinstance(facts, HccnFacts)
-    return facts
+outcome, gpus, hccn = partial(ask, "npu"), partial(read_facts, "npu"), partial(read_facts, "hccn")
 
 
 def test_ports_in_parentheses_with_commas() -> None:
@@ -454,7 +438,7 @@ def test_the_file_of_ports() -> None:
     assert ({0: {"address": "10.0.0.1", "bitmap": "0,0,0,0,1,0,0,0"}}, "read") == (result.keys, result.configuration)
     assert ("25.5.1", None, 1) == (result.driver_version, result.firmware_version, result.device_nodes)
     host.refused[CONFIGURATION] = Denied("/etc/hccn.conf: Permission denied", "EACCES")
-    denied = outcome(host, "hccn")
+    denied = ask("hccn", host)
     assert Status.PARTIAL == denied.status
     assert "/etc/hccn.conf: Permission denied" == denied.facts.configuration
     assert "empty" == hccn(node(["0000:01:00.0"]).put({CONFIGURATION: ""})).configuration

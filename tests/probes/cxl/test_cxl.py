@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -17,12 +18,12 @@ from probes.cxl.probe import BUS
 from probes.host.interface import Denied
 from probes.kernel.log_events import events
 from probes.kernel.log_lines import lines
-from probes.probe import Outcome, Status, outcome_of
+from probes.probe import Status
 from probes.run import run_probes
 from probes.sources.memory import SymlinkNode
 from probes.text import ParseError
 from tests.machines import machine, scan_machine
-from tests.probes.machine import Machine
+from tests.probes.machine import Machine, ask, read_facts
 
 SHAPE = "2xl40s-2s-4xcxl"
 FUNCTION = "/sys/devices/pci0000:38/0000:38:01.0/0000:39:00.0"
@@ -30,16 +31,7 @@ GIB = 1 << 30
 MEMDEV = {"memdev": "mem0", "ram_size": 128 * GIB, "numa_node": 0, "host": "0000:39:00.0"}
 
 
-def outcome(host: object) -> Outcome:
-    """What the probe answers."""
-    return outcome_of(probe("cxl"), host)  # type: ignore[arg-type]  # the host interface, in memory
-
-
-def facts(host: object) -> CxlFacts:
-    """Its facts."""
-    read = outcome(host).facts
-    assert isinstance(read, CxlFacts)
-    return read
+outcome, facts = partial(ask, "cxl"), partial(read_facts, "cxl")
 
 
 def bus(**memdev: str) -> Machine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from functools import partial
 
 import pytest
 
@@ -13,14 +14,14 @@ from probes import netlink
 from probes.catalogue import probe
 from probes.dcb import netlink as dcb_netlink
 from probes.dcb import probe as dcb
-from probes.dcb.facts import DcbFacts, DcbInterface, TrafficMarking
+from probes.dcb.facts import DcbInterface, TrafficMarking
 from probes.host.interface import Completed, Failed, ReadError, error_from_errno
 from probes.host.live import LiveHost
 from probes.netlink import attribute, request
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
 from tests.probes.dcb.test_tools import PFC, TEXT
-from tests.probes.machine import Machine
+from tests.probes.machine import Machine, read_facts
 
 NAME, MAC, PCI = "ens1f0np0", "b8:3f:d2:00:00:01", "0000:1a:00.0"
 DEVICE = f"/sys/devices/pci0000:15/0000:15:01.0/{PCI}"
@@ -51,10 +52,7 @@ def qos(**words: object) -> bytes:
     return made.build_reply(NAME, QosSpec(**words))  # type: ignore[arg-type]
 
 
-def facts(here: Machine) -> DcbFacts:
-    result = outcome_of(probe("dcb"), here).facts
-    assert isinstance(result, DcbFacts)
-    return result
+facts = partial(read_facts, "dcb")
 
 
 def row(here: Machine) -> DcbInterface:

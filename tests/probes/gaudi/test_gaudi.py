@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agent.model.nic import Nic, Port
 from agent.outputs.html.page import render_html
 from agent.outputs.names import describe_scale_out
 from agent.outputs.text.page import render_page
-from probes.catalogue import probe
-from probes.gaudi.probe import ACCEL, OLD_ACCEL, RDMA, parse_hl_smi, parse_mask
+from probes.gaudi.probe import ACCEL, OLD_ACCEL, RDMA, parse_hl_smi
 from probes.gaudi.wiring import BOARDS, PORTS, SCALE_OUT, UNUSED, find_board
-from probes.gpu.facts import Gpu, GpuFacts
+from probes.gpu.facts import Gpu
 from probes.host.interface import Denied
-from probes.probe import Outcome, Status, outcome_of
+from probes.probe import Status
 from probes.sources.memory import SymlinkNode
 from probes.sources.open_source import open_source
 from probes.text import ParseError
 from tests.machines import machine, scan_machine
-from tests.probes.machine import Machine
+from tests.probes.machine import Machine, ask, read_facts
 
 SHAPE, A = "8xgaudi3-2s", "0000:33:00.0"
 TABLE = """\
@@ -35,16 +33,7 @@ TABLE = """\
 """
 
 
-def outcome(host: object) -> Outcome:
-    """What the probe answers."""
-    return outcome_of(probe("gaudi"), host)  # type: ignore[arg-type]  # the host interface, in memory
-
-
-def facts(host: object) -> GpuFacts:
-    """Its facts."""
-    read = outcome(host).facts
-    assert isinstance(read, GpuFacts)
-    return read
+outcome, facts = partial(ask, "gaudi"), partial(read_facts, "gaudi")
 
 
 def card(number: int = 0, address: str = A, folder: str = ACCEL, **more: str) -> Machine:
@@ -282,10 +271,3 @@ def test_a_saved_table(tmp_path: Path, before: str) -> None:
     file.write_text(f"{before}$ hl-smi\n{TABLE}")
 
     assert ["0000:21:00.0"] == [gpu.address for gpu in facts(open_source(str(file), None)).gpus]
-
-
-@given(st.text(max_size=8))
-def test_a_mask_is_read_or_none(text: str) -> None:
-    """Whatever stands there."""
-    mask = parse_mask(text)
-    assert mask is None or mask <= frozenset(range(PORTS))

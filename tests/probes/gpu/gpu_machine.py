@@ -5,12 +5,14 @@ Two are whole: an HGX with switches, and a workstation with bridges.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from probes.gpu import nvml
 from probes.gpu.facts import GpuFacts
-from probes.host.interface import READ_LIMIT_BYTES, Absent, Completed, Failed, ReadError
+from probes.host.interface import Absent, Completed, Failed, ReadError
+from probes.sources.memory import SymlinkNode
+from tests.probes.machine import Machine
 
 NOT_SUPPORTED = Failed("Not Supported", "NOT_SUPPORTED")
 FUNCTION_NOT_FOUND = Failed("Function Not Found", "FUNCTION_NOT_FOUND")
@@ -18,10 +20,8 @@ INVALID_ARGUMENT = Failed("Invalid Argument", "INVALID_ARGUMENT")
 GPU_IS_LOST = Failed("GPU is lost", "GPU_IS_LOST")
 
 
-class GpuMachine:
-    """A Host. `files` are texts by path; `nvml` holds answers or errors by call; `commands` stdouts by argv."""
-
-    kind, path, observed_at = "capture", "made-up", None
+class GpuMachine(Machine):
+    """A capture with GPUs. `nvml` holds answers or errors by call; `commands` stdouts by argv."""
 
     def __init__(
         self,
@@ -30,69 +30,30 @@ class GpuMachine:
         live: bool = False,
         otherwise: ReadError | None = None,
     ) -> None:
+        super().__init__(kind="capture", live=live)
         self.nvml_answers = dict(nvml or {})
-        self.commands = dict(commands or {})
-        self.live = live
         self.otherwise = otherwise  # of every NVML call that is not listed
-        self.files = {"/sys/devices/system/cpu/possible": "0-127\n"}
-        self.links: dict[str, str] = {}
-        self.asked: list[str] = []
+        self.put({"/sys/devices/system/cpu/possible": "0-127\n"})
+        for argv, result in (commands or {}).items():
+            self.outputs[argv] = result if isinstance(result, Completed) else Completed(argv, 0, result, "", 0.1)
 
     def with_pci(self, *addresses: str, driver: str = "nvidia", status: str = "active") -> GpuMachine:
         """Put NVIDIA GPUs on the bus."""
         for address in addresses:
-            device = f"/sys/bus/pci/devices/{address}"
-            self.files[f"{device}/vendor"] = "0x10de\n"
-            self.files[f"{device}/class"] = "0x030200\n"
-            self.files[f"{device}/power/runtime_status"] = f"{status}\n"
-            if driver:
-                self.links[f"{device}/driver"] = f"../../../../bus/pci/drivers/{driver}"
+            texts = {"vendor": "0x10de\n", "class": "0x030200\n", "power/runtime_status": f"{status}\n"}
+            self.put({f"/sys/bus/pci/devices/{address}/{name}": text for name, text in texts.items()})
+            self.put({f"/sys/bus/pci/devices/{address}/driver": SymlinkNode(f"../../../../bus/pci/drivers/{driver}")})
         return self
 
     def with_driver(self) -> GpuMachine:
         """The driver is loaded and has its device nodes."""
-        self.files["/proc/driver/nvidia/version"] = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.211.01\n"
-        self.files["/dev/nvidiactl"] = ""
+        version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.211.01\n"
+        self.put({"/proc/driver/nvidia/version": version, "/dev/nvidiactl": ""})
         return self
-
-    def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
-        self.asked.append(f"read {path}")
-        if path not in self.files:
-            raise Absent(f"{path}: No such file or directory", "ENOENT")
-        return self.files[path].encode()[:limit]
-
-    def attributes(self, directory: str, names: Iterable[str]) -> dict[str, bytes | ReadError]:
-        self.asked.append(f"attributes {directory}")
-        return {name: self.files[path].encode() for name in names if (path := f"{directory}/{name}") in self.files}
-
-    def listdir(self, path: str) -> list[str]:
-        self.asked.append(f"listdir {path}")
-        below = {name[len(path) + 1 :].partition("/")[0] for name in self.files if name.startswith(f"{path}/")}
-        if not below:
-            raise Absent(f"{path}: No such file or directory", "ENOENT")
-        return sorted(below)
-
-    def readlink(self, path: str) -> str:
-        self.asked.append(f"readlink {path}")
-        if path not in self.links:
-            raise Absent(f"{path}: No such file or directory", "ENOENT")
-        return self.links[path]
-
-    def resolve(self, path: str) -> str:
-        return path
 
     def run(self, *argv: str) -> Completed:
         self.asked.append(" ".join(argv))
-        if argv not in self.commands:
-            raise Absent(f"no output of {' '.join(argv)}")
-        result = self.commands[argv]
-        return result if isinstance(result, Completed) else Completed(argv, 0, result, "", 0.1)
-
-    def has_output(self, *argv: str) -> bool:
-        return not self.live and argv in self.commands
-
-    def saved_arguments(self, *argv: str) -> list[str]:
-        return []
+        return super().run(*argv)
 
     def nvml(self, function: str, *arguments: Any) -> Any:
         self.asked.append(function)
@@ -110,15 +71,6 @@ class GpuMachine:
         """A field value that is listed under ("field", index, id, scope); any other is not supported."""
         value = self.nvml_answers.get(("field", index, field, scope))
         return {"id": field, "scope": scope, "return": 3 if value is None else 0, "value": value}
-
-    def netlink(self, protocol: int, request: bytes) -> bytes:
-        raise Absent("no netlink")
-
-    def ethtool(self, interface: str, request: bytes) -> bytes:
-        raise Absent(f"{interface}: no ethtool here")
-
-    def udev(self, path: str) -> dict[str, str]:
-        raise Absent("no udev")
 
 
 def gpu_answers(index: int, address: str, **other: Any) -> dict[tuple[Any, ...], Any]:

@@ -107,7 +107,7 @@ def test_a_lost_gpu_does_not_lose_the_others() -> None:
         if len(call) > 1 and call[1] == 5:
             machine.nvml_answers[call] = GPU_IS_LOST
     for address in HGX:
-        machine.files[f"/proc/driver/nvidia/gpus/{address}/information"] = ""
+        machine.put({f"/proc/driver/nvidia/gpus/{address}/information": ""})
 
     reading = nvml.read(machine)
     lost = [gpu for gpu in reading.facts.gpus if gpu.error]
@@ -126,7 +126,7 @@ def test_several_lost_gpus_have_addresses_and_no_index() -> None:
         if len(call) > 1 and call[1] in (1, 6):
             machine.nvml_answers[call] = GPU_IS_LOST
     for address in HGX:
-        machine.files[f"/proc/driver/nvidia/gpus/{address}/information"] = ""
+        machine.put({f"/proc/driver/nvidia/gpus/{address}/information": ""})
 
     lost = [(gpu.index, gpu.address) for gpu in facts_of(machine).gpus if gpu.error]
 

@@ -33,7 +33,7 @@ def test_a_sleeping_gpu_is_not_woken(live: bool, status: str) -> None:
     assert (Status.SKIPPED, "GPU 0000:01:00.0 is asleep; NVML would wake it") == (outcome.status, outcome.reason)
     assert [] == nvml_calls(machine)
     of_the_device = [call for call in machine.asked if "0000:01:00.0" in call]
-    assert "read /sys/bus/pci/devices/0000:01:00.0/power/runtime_status" == of_the_device[-1]
+    assert "/sys/bus/pci/devices/0000:01:00.0/power/runtime_status" == of_the_device[-1]
 
 
 def test_a_sleeping_gpu_of_another_driver_does_not_stop_the_others() -> None:
@@ -46,12 +46,9 @@ def test_a_sleeping_gpu_of_another_driver_does_not_stop_the_others() -> None:
 def test_without_an_nvidia_gpu_nothing_is_asked() -> None:
     """PCI says so; the library is not even loaded."""
     machine = GpuMachine(system_answers(0), live=True).with_driver()
-    machine.files |= {
-        "/sys/bus/pci/devices/0000:00:02.0/vendor": "0x8086\n",
-        "/sys/bus/pci/devices/0000:00:02.0/class": "0x030000\n",
-        "/sys/bus/pci/devices/0000:05:00.0/vendor": "0x10de\n",
-        "/sys/bus/pci/devices/0000:05:00.0/class": "0x068000\n",
-    }
+    for address, vendor, kind in (("0000:00:02.0", "0x8086", "0x030000"), ("0000:05:00.0", "0x10de", "0x068000")):
+        device = f"/sys/bus/pci/devices/{address}"
+        machine.put({f"{device}/vendor": f"{vendor}\n", f"{device}/class": f"{kind}\n"})
 
     outcome = outcome_of(probe("nvml"), machine)
 
@@ -71,7 +68,7 @@ def test_a_live_host_without_the_driver_is_not_asked() -> None:
 def test_a_live_host_without_device_nodes_is_not_asked() -> None:
     """nvmlInit would make them."""
     machine = GpuMachine(system_answers(1), live=True).with_pci(HGX[0]).with_driver()
-    del machine.files["/dev/nvidiactl"]
+    del machine.files.root["dev"]
 
     with pytest.raises(Absent, match=r"^no /dev/nvidiactl, "):
         nvml.read(machine)
@@ -100,7 +97,7 @@ def test_without_pci_only_recorded_answers_are_asked() -> None:
 def test_functions_without_class_and_vendor_do_not_prove_that_there_is_no_gpu() -> None:
     """Some saved trees hold link attributes only."""
     machine = GpuMachine(system_answers(0))
-    machine.files["/sys/bus/pci/devices/0000:1b:00.0/current_link_width"] = "16\n"
+    machine.put({"/sys/bus/pci/devices/0000:1b:00.0/current_link_width": "16\n"})
 
     assert 0 == facts_of(machine).attached
 

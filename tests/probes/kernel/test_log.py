@@ -2,64 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from probes.host.interface import Absent, Completed, Denied, Failed
+from probes.host.interface import Absent, Denied, Failed, ReadError
 from probes.kernel import log as kernel_log
 from probes.kernel import log_events
 from probes.kernel.log_events import CODES_LIMIT, EVENTS_LIMIT, events
 from probes.kernel.log_facts import KernelLogFacts, LogEvent
 from probes.kernel.log_lines import LINE_CHARACTERS, keep_read_lines, lines, split_boots
 from probes.sources.identify import identify_command
+from tests.probes.machine import Machine
 
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=7, name=python3, GPU has fallen off the bus."
 BOOT = 1_700_000_000
 
 
-class LogHost:
+def log_host(
+    log: bytes | ReadError, outputs: Mapping[tuple[str, ...], str] | None = None, live: bool = False
+) -> Machine:
     """A host that has a log, or none."""
-
-    kind = "live"
-
-    def __init__(self, log: bytes | Exception, outputs: dict[tuple[str, ...], str] | None = None, live: bool = False):
-        self.log = log
-        self.outputs = outputs or {}
-        self.live = live
-        self.files: dict[str, str | Exception] = {}
-
-    def read(self, path: str, limit: int = 0) -> bytes:
-        """The log, and the time of the boot."""
-        del limit
-        if path == "/dev/kmsg":
-            if isinstance(self.log, Exception):
-                raise self.log
-            return self.log
-        if path in self.files:
-            content = self.files[path]
-            if isinstance(content, Exception):
-                raise content
-            return content.encode()
-        if path == "/proc/stat":
-            return f"btime {BOOT}\n".encode()
-        raise Absent(f"{path}: not there")
-
-    def run(self, *argv: str) -> Completed:
-        """A saved output."""
-        if argv not in self.outputs:
-            raise Absent("no such tool")
-        return Completed(argv, 0, self.outputs[argv], "", 0.1)
-
-    def has_output(self, *argv: str) -> bool:
-        """Whether there is one."""
-        return argv in self.outputs
-
-    def listdir(self, path: str) -> list[str]:
-        """The names of its files."""
-        return sorted(name.rpartition("/")[2] for name in self.files if name.rpartition("/")[0] == path)
-
-    def saved_arguments(self, *argv: str) -> list[str]:
-        """Of no saved log."""
-        return []
+    host = Machine(live=live).put({"/proc/stat": f"btime {BOOT}\n"})
+    if isinstance(log, ReadError):
+        host.refused["/dev/kmsg"] = log
+    else:
+        host.put({"/dev/kmsg": log})
+    for argv, text in (outputs or {}).items():
+        host.says(*argv, stdout=text)
+    return host
 
 
 def found(text: str) -> list[LogEvent]:
@@ -349,8 +320,8 @@ def test_hostile_lines_end() -> None:
 
 def test_the_log_is_read_where_it_may_be() -> None:
     """Whole from sequence number 0 on; the oldest line that is left says since when."""
-    reading = kernel_log.read(LogHost(f"6,0,0,-;Linux version\n4,1,12500000,-;{XID}\n".encode(), live=True))
-    cut = kernel_log.read(LogHost(f"6,77,5000000,-;late\n4,78,12500000,-;{XID}\n".encode(), live=True))
+    reading = kernel_log.read(log_host(f"6,0,0,-;Linux version\n4,1,12500000,-;{XID}\n".encode(), live=True))
+    cut = kernel_log.read(log_host(f"6,77,5000000,-;late\n4,78,12500000,-;{XID}\n".encode(), live=True))
 
     assert isinstance(reading.facts, KernelLogFacts)
     assert ("/dev/kmsg", "2023-11-14T22:13:20Z", True, None) == reading.facts[1:]
@@ -366,26 +337,26 @@ def test_the_journal_where_the_log_is_denied() -> None:
     """An ordinary user may be in its group; who may read neither is told why, and what would help."""
     denied = Denied("/dev/kmsg: needs CAP_SYSLOG (root)", "EPERM")
     line = f"2026-01-15T08:00:01.123456+0000 n1 kernel: {XID}\n"
-    reading = kernel_log.read(LogHost(denied, {JOURNAL: line}, live=True))
+    reading = kernel_log.read(log_host(denied, {JOURNAL: line}, live=True))
 
     assert ("journalctl -k -b -q --no-pager -o short-iso-precise", None) == (reading.facts.source, reading.facts.whole)
     assert ["79"] == [event.code for event in reading.facts.events]
     for outputs in ({}, {JOURNAL: "\n"}):
         with pytest.raises(Denied, match="CAP_SYSLOG"):
-            kernel_log.read(LogHost(denied, outputs, live=True))
+            kernel_log.read(log_host(denied, outputs, live=True))
 
 
 def test_saved_outputs_of_another_host() -> None:
     """dmesg of a folder; a source without any says so."""
     reading = kernel_log.read(
-        LogHost(Absent("no /dev/kmsg"), {("dmesg",): f"[    0.000000] Linux\n[ 1.000000] {XID}\n"})
+        log_host(Absent("no /dev/kmsg"), {("dmesg",): f"[    0.000000] Linux\n[ 1.000000] {XID}\n"})
     )
 
     assert ("dmesg", True, 1) == (reading.facts.source, reading.facts.whole, len(reading.facts.events))
     with pytest.raises(Absent):
-        kernel_log.read(LogHost(Absent("no /dev/kmsg")))
+        kernel_log.read(log_host(Absent("no /dev/kmsg")))
     with pytest.raises(Absent):
-        kernel_log.read(LogHost(b"\n\n"))
+        kernel_log.read(log_host(b"\n\n"))
 
 
 @pytest.mark.parametrize(
@@ -404,10 +375,10 @@ def test_a_refused_log_is_not_a_clean_one(text: str, kind: type[Exception], word
     """Its sentence is the reason; another log beside it is read."""
     refused = {("dmesg",): text}
     with pytest.raises(kind, match=words):
-        kernel_log.read(LogHost(Absent("no /dev/kmsg"), refused))
+        kernel_log.read(log_host(Absent("no /dev/kmsg"), refused))
     with pytest.raises(Denied, match="CAP_SYSLOG"):
-        kernel_log.read(LogHost(Denied("needs CAP_SYSLOG"), {JOURNAL: text}, live=True))
-    beside = kernel_log.read(LogHost(Absent("no"), refused | {("journalctl", "-k", "-b"): f"kernel: {XID}\n"}))
+        kernel_log.read(log_host(Denied("needs CAP_SYSLOG"), {JOURNAL: text}, live=True))
+    beside = kernel_log.read(log_host(Absent("no"), refused | {("journalctl", "-k", "-b"): f"kernel: {XID}\n"}))
 
     assert ("journalctl -k -b", 1) == (beside.facts.source, len(beside.facts.events))
 
@@ -425,7 +396,7 @@ def test_a_refused_log_is_not_a_clean_one(text: str, kind: type[Exception], word
 )
 def test_a_log_without_times_is_one(line: str) -> None:
     """dmesg -t prints none: what only a kernel writes tells."""
-    assert () == kernel_log.read(LogHost(Absent("no /dev/kmsg"), {("dmesg",): f"{line}\nx: y\n"})).facts.events
+    assert () == kernel_log.read(log_host(Absent("no /dev/kmsg"), {("dmesg",): f"{line}\nx: y\n"})).facts.events
 
 
 @pytest.mark.parametrize("level", ["", "kern  :err   : "])
@@ -440,32 +411,36 @@ def test_colours_of_dmesg_are_no_text(level: str) -> None:
 def test_a_saved_log_that_is_too_long_is_not_called_absent() -> None:
     """The reason names it."""
 
-    class TooLong(LogHost):
-        def run(self, *argv: str) -> Completed:
-            raise Failed(f"{argv[0]}.txt: longer than 16 MiB", "EFBIG")
-
-    with pytest.raises(Failed, match="longer than 16 MiB"):
-        kernel_log.read(TooLong(Absent("no /dev/kmsg"), {("dmesg",): ""}))
-    with pytest.raises(Denied):
-        kernel_log.read(TooLong(Denied("needs root", "EPERM"), {("dmesg",): ""}))
+    for log, kind, words in (
+        (NOT_THERE, Failed, "longer than 16 MiB"),
+        (Denied("needs root", "EPERM"), Denied, "root"),
+    ):
+        host = log_host(log)
+        host.outputs["dmesg",] = Failed("dmesg.txt: longer than 16 MiB", "EFBIG")
+        with pytest.raises(kind, match=words):
+            kernel_log.read(host)
 
 
 AGAIN = "NVRM: Xid (PCI:0000:3b:00): 48, pid=7, name=p, DBE (double bit error)"
+FIRST_BOOT = f"Nov 15 10:00:00 n1 kernel: [   90.000000] {XID}\n"
+NEXT_BOOT = f"Nov 17 10:00:00 n1 kernel: [    1.000000] {AGAIN}\n"
 NOT_THERE = Absent("no /dev/kmsg")
 
 
 def test_logs_of_earlier_boots_are_told_by_boot() -> None:
     """The journal by its number, a file by its place; one line in two logs is one event."""
-    host = LogHost(
+    host = log_host(
         NOT_THERE,
         {
             ("dmesg",): "[    0.000000] Linux version 6.8\n",
             ("journalctl", "-b", "-1"): f"Nov 16 04:38:20 n1 kernel: {XID}\n",
         },
     )
-    host.files["/var/log/kern.log"] = (
-        f"Nov 15 10:00:00 n1 kernel: [   90.000000] {XID}\nNov 15 10:00:00 n1 kernel: [   95.000000] {AGAIN}\n"
-        f"Nov 17 10:00:00 n1 kernel: [    1.000000] {XID}\n"
+    host.put(
+        {
+            "/var/log/kern.log": f"{FIRST_BOOT}Nov 15 10:00:00 n1 kernel: [   95.000000] {AGAIN}\n"
+            f"Nov 17 10:00:00 n1 kernel: [    1.000000] {XID}\n"
+        }
     )
     reading = kernel_log.read(host)
 
@@ -477,10 +452,8 @@ def test_logs_of_earlier_boots_are_told_by_boot() -> None:
 
 def test_a_file_fills_what_the_first_log_lost() -> None:
     """The ring of this boot was overwritten: the last boot of a file is this one."""
-    host = LogHost(NOT_THERE, {("dmesg",): "[  900.000000] x\n"})
-    host.files["/var/log/syslog"] = (
-        f"Nov 15 10:00:00 n1 kernel: [   90.000000] {XID}\nNov 17 10:00:00 n1 kernel: [    1.000000] {AGAIN}\n"
-    )
+    host = log_host(NOT_THERE, {("dmesg",): "[  900.000000] x\n"})
+    host.put({"/var/log/syslog": FIRST_BOOT + NEXT_BOOT})
 
     events_of = {event.code: event.boot for event in kernel_log.read(host).facts.events}
 
@@ -489,10 +462,8 @@ def test_a_file_fills_what_the_first_log_lost() -> None:
 
 def test_a_file_alone_is_the_log_of_its_last_boot() -> None:
     """Where no dmesg was saved."""
-    host = LogHost(NOT_THERE)
-    host.files["/var/log/messages"] = (
-        f"Nov 15 10:00:00 n1 kernel: [   90.000000] {XID}\nNov 17 10:00:00 n1 kernel: [    1.000000] {AGAIN}\n"
-    )
+    host = log_host(NOT_THERE)
+    host.put({"/var/log/messages": FIRST_BOOT + NEXT_BOOT})
     facts = kernel_log.read(host).facts
 
     assert ("/var/log/messages", [("48", None), ("79", "earlier")]) == (
@@ -502,8 +473,8 @@ def test_a_file_alone_is_the_log_of_its_last_boot() -> None:
 
 def test_a_log_that_could_not_be_read_is_a_gap_with_a_code() -> None:
     """No rule passes then."""
-    host = LogHost(NOT_THERE, {("dmesg",): "[    0.000000] x\n"})
-    host.files["/var/log/kern.log"] = Failed("cut", "EIO")
+    host = log_host(NOT_THERE, {("dmesg",): "[    0.000000] x\n"})
+    host.put({"/var/log/kern.log": ""}).refused["/var/log/kern.log"] = Failed("cut", "EIO")
     missing = kernel_log.read(host).missing
 
     assert ("/var/log/kern.log: cut", "log-unread") == (missing, getattr(missing, "code", None))
@@ -511,8 +482,8 @@ def test_a_log_that_could_not_be_read_is_a_gap_with_a_code() -> None:
 
 def test_a_live_host_is_read_once() -> None:
     """Its other logs are its own business."""
-    host = LogHost(b"6,0,1,-;x\n", live=True)
-    host.files["/var/log/kern.log"] = f"Nov 15 10:00:00 n1 kernel: [   90.000000] {XID}\n"
+    host = log_host(b"6,0,1,-;x\n", live=True)
+    host.put({"/var/log/kern.log": FIRST_BOOT})
 
     assert () == kernel_log.read(host).facts.events
 

@@ -8,19 +8,13 @@ from hypothesis import strategies as st
 
 from probes.catalogue import probe
 from probes.kernel import system as kernel
-from probes.kernel.containers import container_of_cgroup
 from probes.kernel.system import (
     DMI_FIELDS,
     VirtualizationSigns,
     arch_of,
     detect_virtualization,
-    parse_gathered,
-    parse_os_release,
-    parse_uptime_seconds,
-    parse_version,
 )
 from probes.probe import Status, outcome_of
-from probes.text import ParseError
 from tests.probes.machine import Machine
 
 # The running system: where each name comes from, and what stands where the source is silent.
@@ -148,29 +142,6 @@ def test_arm_kernel_is_known_by_its_release_or_processors():
     assert "aarch64" == arch_of("", "5.14.0-427.el9.aarch64")
     assert "aarch64" == arch_of("CPU architecture: 8\n", "6.8.0-1010-nvidia")
     assert arch_of("cpu\t\t: POWER9\n", "5.10.0") is None
-
-
-@given(st.text())
-def test_any_text_is_read_or_the_declared_error(text: str):
-    """No text gives anything but facts or ParseError."""
-    version, pretty = parse_version(text), parse_os_release(text)
-    gathered, cgroup, arch = parse_gathered(text), container_of_cgroup(text), arch_of(text, text)
-    try:
-        seconds = parse_uptime_seconds(text)
-    except ParseError:
-        seconds = 0.0
-
-    assert all(isinstance(result, str | None) for result in (version, pretty, cgroup, arch))
-    assert all(gathered.values())
-    assert 0 <= seconds < 1e12
-
-
-@given(st.text(alphabet="PRETTY_NAME=\"'\\$ \n", max_size=60))
-def test_any_quoting_is_read(text: str):
-    """Odd quotes and backslashes give a text or none."""
-    read = parse_os_release(text)
-
-    assert read is None or read
 
 
 # Which systems are virtual machines: the flag, the firmware, and clouds that rent whole machines too.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from probes.catalogue import probe
@@ -10,7 +12,7 @@ from probes.nccl import probe as nccl
 from probes.nccl.jobs import parse_conf, parse_environ, parse_maps
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
-from tests.probes.machine import Machine
+from tests.probes.machine import Machine, read_facts
 
 LIBRARY = "7f00-7f01 r-xp 00000000 08:02 11 /usr/lib/libnccl.so.2.21.5\n"
 
@@ -44,8 +46,7 @@ def live(**jobs: str) -> Machine:
     return host
 
 
-def facts(host: Machine) -> nccl.NcclFacts:
-    return outcome_of(probe("nccl"), host).facts
+facts = partial(read_facts, "nccl")
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,9 @@ from probes.catalogue import probe
 from probes.host.interface import Denied, Failed
 from probes.netdev import rtnetlink
 from probes.netdev.probe import Netdev, natural
-from probes.netdev.sysfs import mac, parse_vlans, place_of, whole
 from probes.netlink import attribute
 from probes.probe import Status, outcome_of
 from probes.sources.memory import SymlinkNode
-from probes.text import ParseError
 from tests.probes.machine import Machine
 
 MAC = "b8:3f:d2:00:00:01"
@@ -257,20 +255,6 @@ def test_any_two_names_have_one_order(one: str, other: str):
     """Different names never tie, so a report's order does not depend on its source's."""
     assert (one == other) == (natural(one) == natural(other))
     assert (one == other) or (natural(one) < natural(other)) != (natural(other) < natural(one))
-
-
-@given(st.text())
-def test_any_text_of_sysfs_is_read_or_the_declared_error(said: str):
-    """No text gives anything but facts or ParseError."""
-    try:
-        vlans = parse_vlans(said)
-    except ParseError:
-        vlans = {}
-
-    assert all(0 <= number <= 9999 for number, _ in vlans.values())
-    assert (whole(said) or 0) >= 0
-    assert mac(said) in (None, said)
-    assert place_of(said).pci is None or place_of(said).pci in said
 
 
 def arp(interface: str, **values: int) -> dict[str, str]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from probes.host.folder import LiveFiles
 from probes.pci.config_space import ConfigSpace, decode
@@ -304,30 +301,3 @@ def test_virtual_functions_count_only_where_they_are_enabled() -> None:
         on_space.virtual_functions.stride,
     )
     assert (16, 0) == (off_space.virtual_functions.total, off_space.virtual_functions.enabled)
-
-
-@given(
-    st.binary(max_size=512)
-    | st.binary(max_size=64).map(lambda tail: GPU[: 256 + len(tail)][: -len(tail) or None] + tail)
-)
-def test_any_bytes_decode(data: bytes) -> None:
-    """No bytes raise."""
-    assert len(data) == decode(data).size
-
-
-def test_damaged_bytes_decode() -> None:
-    """2,000 mutations of real-looking bytes, overwritten and cut: none raises, sizes stay what a register holds."""
-    chance = random.Random(23)
-    sizes = {None, *(128 << code for code in range(8))}
-
-    for _ in range(2000):
-        data = bytearray(GPU[: chance.choice([64, 256, 1024, 4096, chance.randrange(4097)])])
-        for _ in range(min(len(data), chance.randint(1, 40))):
-            data[chance.randrange(min(len(data), chance.choice([128, 320, 4096])))] = chance.choice(
-                [0, 0xFF, 0x60, 0xFC]
-            )
-
-        space = decode(bytes(data))
-
-        assert len(data) == space.size
-        assert space.pcie is None or space.pcie.max_payload_bytes in sizes

@@ -13,7 +13,7 @@ from probes.pci.facts import PciFunction, build_functions
 from probes.pci.lspci import parse_lspci
 from probes.pci.sysfs import read_pci
 from probes.text import ParseError
-from tests.probes.pci.corpus_trees import in_memory
+from tests.probes.machine import recorded
 
 Machine = dict[str, PciFunction]
 
@@ -217,7 +217,7 @@ def test_both_doors_to_the_h100_server_lead_to_the_same_functions(
     """sysfs and text of one machine: the same places, classes, drivers, slots, NUMA, links, settings and ACS."""
     by_text = machine(H100_SERVER)
     by_sysfs = {
-        function.address: function for function in read_pci(in_memory(corpus, "lspci-xe9680-h100")).facts.functions
+        function.address: function for function in read_pci(recorded(corpus, "lspci-xe9680-h100")).facts.functions
     }
 
     assert list(by_sysfs) == list(by_text)

@@ -169,14 +169,3 @@ def test_what_is_put_together_can_be_taken_apart(lanes: int, code: int) -> None:
     name, lane = SPEEDS[code]
 
     assert (lanes * lane, f"{lanes}X", name) == parse_rate(rate_text(lanes, code) or "")
-
-
-@given(st.text())
-def test_any_text_is_survived(text: str) -> None:
-    """Whatever it is: a rate that is not negative, or ParseError."""
-    try:
-        rate = parse_rate(text)
-    except ParseError:
-        return
-
-    assert rate.gbit_s >= 0

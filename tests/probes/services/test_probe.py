@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from probes.catalogue import probe
 from probes.host.commands import SERVICE_JOURNAL
@@ -15,15 +15,13 @@ from probes.services.probe import (
     LOG,
     NODES_CONFIG,
     SystemdTraces,
-    is_oneshot,
     parse_nodes,
-    parse_populated,
     parse_state,
     parse_version,
     state_of,
 )
 from probes.sources.memory import SymlinkNode
-from tests.probes.machine import Machine
+from tests.probes.machine import Machine, read_facts
 
 UNITS = "/usr/lib/systemd/system"
 SLICE = "/sys/fs/cgroup/system.slice"
@@ -135,13 +133,6 @@ def test_every_combination_of_traces(unit: str | None, invoked: bool | None, pop
     assert (state != "inactive") or invoked is False or populated is False
 
 
-@given(st.text())
-def test_any_text_is_read(text: str):
-    """Unit files and control groups may hold anything."""
-    assert is_oneshot(text) in (True, False)
-    assert parse_populated(text) in (None, True, False)
-
-
 STARTED = "[Jan 05 2026 14:44:41] [INFO] [tid 1120] Fabric Manager version {} is running with the following options\n"
 
 
@@ -150,8 +141,7 @@ def installed(name: str, running: bool = True) -> Machine:
     return host.put({f"{SLICE}/{name}.service/cgroup.events": "populated 1\n"}) if running else host
 
 
-def facts(host: Machine):
-    return outcome_of(probe("services"), host).facts
+facts = partial(read_facts, "services")
 
 
 def version(host: Machine) -> str | None:

@@ -89,6 +89,37 @@ def loop(values: str, body: str, usual: str, odd: str, number: int = 4) -> str:
 
 
 ODD_IN_LOOP = {
+    "addresses that only the machine has": (
+        "# for d in $(lspci -D | cut -c1-12); do echo $d $(setpci -s $d 68.w); done\n"
+        + "".join(f"0000:{bus}:00.0 {2936 if bus == 'ab' else 5936}\n" for bus in ("18", "2a", "ab", "df")),
+        "0000:ab:00.0"
+    ),
+    "cores of processes": (
+        "$ for p in $(pgrep train); do taskset -cp $p; done\n"
+        + "".join(f"pid 9{n}'s current affinity list: {f'{4 * n}-{4 * n + 3}' if n != 2 else 8}\n" for n in range(5)),
+        "pid 92",
+    ),
+    "a loop of read": (
+        "# ls | while read b; do echo $b $(cat $b/mps); done\n"
+        + "".join(f"slot{n} {128 if n == 3 else 512}\n" for n in range(4)), "slot3"
+    ),
+    "one line of ansible": (
+        "$ ansible all -a 'ofed_info -s' -o\n"
+        + "".join(f"w{n} | CHANGED | rc=0 | (stdout) OFED-{5 if n == 4 else 23}.8:\n" for n in range(1, 6)), "w4"
+    ),
+    "one that failed": (
+        "$ ansible all -a 'ofed_info -s' -o\n"
+        + "".join(f"w{n} | CHANGED | rc=0 | (stdout) OFED-23.8:\n" for n in range(1, 5))
+        + "w5 | FAILED | rc=127 | (stdout)  (stderr) sh: ofed_info: not foundnon-zero return code\n", "w5"
+    ),
+    "a partition of memory": (
+        "$ pdsh -w m[1-5] x\n" + "".join(f"m{n}: Memory Partition: NPS{4 if n == 2 else 1}\n" for n in range(1, 6)),
+        "m2"
+    ),
+    "two counts": (
+        "$ pdsh -w m[1-5] x\n" + "".join(f"m{n}: {7 if n == 2 else 8} Disabled\n" for n in range(1, 6))
+        + "m2: 1 Enabled\n", "m2"
+    ),
     "bytes": (loop("1a 3c 4d 5e", "lspci -s $x:00.0 -vv | grep Max", "MaxReadReq 4096", "MaxReadReq 512"), "4d:00.0"),
     "a version": (loop("0 1 2 3", "nvidia-smi -q -i $x", "VBIOS Version : 96.00.74", "VBIOS Version : 96.00.61"),
                   "GPU 2"),
@@ -141,6 +172,53 @@ def test_a_word_of_one_part_that_no_other_has_is_found(name: str, tmp_path: Path
 def test_what_varies_in_a_loop_is_none(name: str) -> None:
     table = tabulate_loop(ALIKE_IN_LOOP[name])
     assert table is None or table.count("\n") < 4 or list_loop_faults(table) == []
+
+
+EIGHT = range(1, 9)
+ODD_AGAIN = {
+    "blocks": ("".join(
+        f"Interface Ethernet1/{n}\n  mtu 9216\n  priority-flow-control mode {'auto' if n == 6 else 'on'}\n"
+        for n in EIGHT
+    ), "Ethernet1/6", "priority-flow-control mode auto (Ethernet1/1: priority-flow-control mode on)"),
+    "a line for each": ("".join(
+        f"[rank{n}] torch 2.3.1 nccl 2.{'18.3' if n == 5 else '20.5'} cuda 12.1 device NVIDIA H100 80GB HBM3\n"
+        for n in EIGHT
+    ), "rank5", "nccl 2.18.3 (rank1: nccl 2.20.5)"),
+    "a number of another part": ("".join(
+        f"rank {n}: CUDA_VISIBLE_DEVICES={n} NCCL_IB_HCA=mlx5_{4 if n == 3 else n} OMP_NUM_THREADS=12\n" for n in EIGHT
+    ), "rank 3", "NCCL_IB_HCA=mlx5_4 (rank 1: NCCL_IB_HCA=mlx5_1)"),
+    "a table of a page": ("| node | BIOS | NPS |\n|---|---|---|\n" + "".join(
+        f"| a{n} | 2.3.5 | NPS{2 if n == 7 else 1} |\n" for n in EIGHT
+    ), "a7", "2.3.5 NPS2 (a1: 2.3.5 NPS1)"),
+}  # fmt: skip
+ALIKE_AGAIN = {
+    "a port for something else": "".join(
+        f"Interface Ethernet1/{n}\n  description {'uplink spine1' if n == 8 else f'gpu-node{n:02}'}\n"
+        f"  switchport access vlan {1 if n == 8 else 100}\n"
+        for n in EIGHT
+    ),
+    "losses": "".join(f"rank {n}: loss 2.31{n} grad_norm 0.8{n} lr 0.0003 step 1200\n" for n in EIGHT),
+    "one busy GPU": "".join(
+        f"gpu{n} util {98 if n == 3 else 0}% temp {60 + n} power {345 if n == 3 else 68}W\n" for n in EIGHT
+    ),
+    "steps": "".join(f"step {100 * n} loss 3.{n} time 1.2{n}s{' saved' * (n == 5)}\n" for n in EIGHT),
+}
+
+
+@pytest.mark.parametrize("name", ODD_AGAIN)
+def test_the_odd_one_of_parts_in_any_form(name: str, tmp_path: Path) -> None:
+    """A note of what no reader has: the part, its value and that of another one."""
+    text, part, what = ODD_AGAIN[name]
+    (finding,) = scan_text(tmp_path, text, "issue.txt").findings
+    assert (finding.severity, finding.confidence, finding.label) == ("info", "low", part)
+    assert finding.summary.endswith(f": {what}")
+
+
+@pytest.mark.parametrize("name", ALIKE_AGAIN)
+def test_parts_in_any_form_that_differ_by_use(name: str) -> None:
+    table = tabulate_loop(ALIKE_AGAIN[name], of_any_form=True)
+    assert table is not None
+    assert list_loop_faults(table) == []
 
 
 def test_ranges_of_hosts() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agent.cli.request import build_request
 from probes.host.commands import COMMANDS, SAVED
@@ -386,14 +384,6 @@ def test_a_long_text_has_bounds() -> None:
         "ip" + " -a" * 90 + "!",
     ):
         assert 2 > len(split_pasted(f"{hard}\n" * (PASTED_CHARACTERS // 40 // len(hard))))
-
-
-@given(st.text(alphabet="$# >`~\n\tGPU0X1:.-lspcidmeg[]@()|x", max_size=200))
-def test_any_text_is_split(text: str) -> None:
-    """Every part is in the text, in its order."""
-    numbers = [piece.line for piece in split_pasted(text)]
-
-    assert sorted(numbers) == numbers
 
 
 def test_a_prompt_without_a_name_behind_ssh_is_of_the_other_host() -> None:

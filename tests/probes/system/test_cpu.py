@@ -11,7 +11,7 @@ from probes.host.interface import Denied
 from probes.probe import Status, outcome_of
 from probes.system import cpu
 from probes.system.cpu import MOST_CPUS, parse_cpuinfo, parse_cpulist
-from probes.system.numa import NumaNodeFacts, parse_distances, parse_memory_mib
+from probes.system.numa import NumaNodeFacts
 from probes.text import ParseError
 from tests.probes.machine import Machine
 
@@ -121,31 +121,6 @@ def test_cpulist_survives_a_round_trip(cpus: set[int]):
     assert tuple(sorted(cpus)) == parse_cpulist(",".join(map(str, cpus)))
 
 
-@given(
-    st.text() | st.lists(st.sampled_from([*X86.split("\n"), *POWER9.split("\n"), *GRACE.split("\n")])).map("\n".join)
-)
-def test_any_text_is_cpuinfo_or_the_declared_error(text: str):
-    """No text gives anything but facts or ParseError."""
-    try:
-        read = parse_cpuinfo(text)
-    except ParseError:
-        return
-
-    assert read.sockets is None or read.sockets > 0
-
-
-@given(st.text(alphabet="0123456789,-x \n", max_size=40))
-def test_any_text_is_a_cpulist_or_the_declared_error(text: str):
-    """What is accepted is ascending and bounded."""
-    try:
-        read = parse_cpulist(text)
-    except ParseError:
-        return
-
-    assert sorted(set(read)) == list(read)
-    assert all(0 <= number < MOST_CPUS for number in read)
-
-
 @pytest.mark.parametrize(
     ("said", "threads"),
     [
@@ -238,15 +213,3 @@ def test_refused_cpulist_is_named():
 def test_kernel_without_numa_is_absent():
     """No folder of nodes: absent."""
     assert Status.ABSENT == outcome_of(probe("numa"), Machine()).status
-
-
-@given(st.text(), st.text())
-def test_any_text_is_numbers_or_the_declared_error(row: str, memory: str):
-    """No text gives anything but numbers or ParseError."""
-    for parser, text in ((parse_distances, row), (parse_memory_mib, f"MemTotal: {memory}")):
-        try:
-            read = parser(text)
-        except ParseError:
-            continue
-
-        assert min(read, default=0) >= 0 if isinstance(read, tuple) else read >= 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from probes.catalogue import probe
 from probes.host.interface import Denied, Failed
@@ -13,7 +11,7 @@ from probes.sources.dump import SavedOutputs
 from probes.sources.memory import MemoryFiles
 from probes.sources.tree import TreeHost
 from probes.system import dmi
-from probes.system.dmi import DmiFacts, parse_dmidecode, parse_modalias
+from probes.system.dmi import DmiFacts, parse_dmidecode
 from tests.probes.machine import Machine
 
 # What firmware says: fillers, serials that need root, the modalias and the device tree as last resorts.
@@ -85,14 +83,6 @@ def test_neither_is_absent():
 
     assert Status.ABSENT == outcome.status
     assert "device-tree" in outcome.reason
-
-
-@given(st.text())
-def test_any_text_is_a_modalias(text: str):
-    """Whatever stands there, strings come out or nothing does."""
-    read = parse_modalias(text)
-
-    assert read.vendor is None or read.vendor in text
 
 
 # dmidecode: the machine's names where only its output was saved.

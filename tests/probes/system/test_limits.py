@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from probes.catalogue import probe
 from probes.host.interface import Denied
 from probes.probe import Status, outcome_of
-from probes.system import limits
 from probes.system.limits import bytes_of, parse_exempt, parse_limits, parse_pam, parse_unit
-from tests.probes.machine import Machine
+from tests.probes.machine import Machine, read_facts
 
 GROUP = "/sys/fs/cgroup/system.slice/slurmd.service/cgroup.procs"
 LIMITS = f"Limit\n{'Max locked memory':<26}{'8388608':<21}{'unlimited':<21}bytes\n"
 
 
-def facts(host: Machine) -> limits.LimitFacts:
-    return outcome_of(probe("limits"), host).facts
+facts = partial(read_facts, "limits")
 
 
 def test_a_running_service_has_its_process_s_limit() -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from probes.sources.identify import identify_command
 from probes.text import ParseError
@@ -16,7 +13,6 @@ from probes.tool_reports import accelerators, bmc, containers, counted, dcgmi, n
 from probes.tool_reports.facts import ToolReport
 from probes.tool_reports.network.port_errors import list_narrow_links, list_port_errors, list_slow_links
 from probes.tool_reports.nvidia_tools import list_held_back
-from probes.tool_reports.probe import READERS
 from probes.tool_reports.sentences import stated
 from tests.probes.gpu.test_nvidia_smi_table import TABLE
 from tests.probes.tool_reports import tool_texts as texts
@@ -342,13 +338,6 @@ def test_what_is_no_such_output_is_refused(read: Reader, text: str) -> None:
 
 def test_a_last_line_that_may_be_cut_is_no_count() -> None:
     assert [] == accelerators.list_gaudi_errors(texts.HL.format(count=31).partition("31")[0] + "3")
-
-
-@pytest.mark.parametrize("read", dict.fromkeys(read for _, read in READERS), ids=lambda read: read.__name__)
-@given(text=st.text(alphabet="| GPU0:-+=\nFailWarning[]{}\"'>,.7", max_size=300))
-def test_any_text_is_read_or_refused(read: Reader, text: str) -> None:
-    with contextlib.suppress(ParseError):
-        read(text)
 
 
 def test_links_that_are_all_down_are_an_answer_of_iblinkinfo() -> None:

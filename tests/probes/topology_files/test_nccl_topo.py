@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from probes.text import ParseError
 from probes.topology_files.nccl_topo import parse
-from tests.probes.topology_files.samples import NCCL, refusal
+from tests.probes.topology_files.samples import NCCL
 
 
 def system(*inside: str, version: int = 1, numa: str = "0") -> bytes:
@@ -208,11 +206,3 @@ def test_what_is_no_single_machine_is_refused(text: bytes, fault: str) -> None:
     """Each with what is wrong."""
     with pytest.raises(ParseError, match=fault):
         parse(text)
-
-
-@given(
-    st.integers(0, len(NCCL)), st.integers(0, 60), st.sampled_from([b"", b'"', b"-1", b"99999999999999999999", b"\xff"])
-)
-def test_any_cut_gives_facts_or_the_one_error(place: int, length: int, patch: bytes) -> None:
-    """Parts left out or put in the place of others."""
-    assert len(refusal(parse, NCCL[:place] + patch + NCCL[place + length :])) <= 1

@@ -4,13 +4,14 @@ scalable unit; ports on which reports disagree, with fabric files or with each o
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 
 from agent.fleet.cluster.cabling_faults.fault import CablingFault
 from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import Domain, FabricGraph, HostLink
-from agent.fleet.cluster.peers import find_most
+from agent.fleet.cluster.peers import find_most, find_most_by_key
 from agent.fleet.hostlist import fold
+from agent.model.labels import group_by_key
 
 LARGEST_GPUS = 72  # of one NVLink domain: GB200, GB300 and Vera Rubin NVL72
 
@@ -24,10 +25,7 @@ def find_domain_faults(cluster: FabricGraph) -> list[CablingFault]:
 
 def _split(cluster: FabricGraph) -> list[CablingFault]:
     """Hosts whose GPUs are in more than one domain."""
-    of: defaultdict[str, list[str]] = defaultdict(list)
-    for domain in cluster.domains:
-        for host in domain.hosts:
-            of[host].append(domain.id)
+    of = group_by_key((host, domain.id) for domain in cluster.domains for host in domain.hosts)
     return [
         CablingFault(
             kind="split-domain",
@@ -75,13 +73,9 @@ def _make_fault(host: str, text: str, compared: str) -> CablingFault:
 
 def _find_homes(cluster: FabricGraph) -> dict[str, Domain]:
     """The domain of most hosts of a rack, where that is clear."""
-    racks: defaultdict[str, Counter[Domain]] = defaultdict(Counter)
-    for domain in cluster.domains:
-        for host in domain.hosts:
-            if host in cluster.racks:
-                racks[cluster.racks[host]][domain] += 1
-    clear = {rack: find_most(domains) for rack, domains in racks.items()}
-    return {rack: racks[0] for rack, racks in clear.items() if racks}
+    placed = ((host, domain) for domain in cluster.domains for host in domain.hosts if host in cluster.racks)
+    clear = find_most_by_key((cluster.racks[host], domain) for host, domain in placed)
+    return {rack: domain for rack, (domain, _) in clear.items()}
 
 
 def _find_odd_sizes(cluster: FabricGraph, explained: set[str]) -> list[CablingFault]:
@@ -118,12 +112,8 @@ def find_loose_hosts(view: View) -> list[CablingFault]:
     unplaced, every = [], len(view.units.links)
     for host in view.units.loose:
         links = view.units.links[host]
-        near: defaultdict[str, int] = defaultdict(int)
-        for unit in view.units.units:
-            shared = sum(link.at.switch in unit.leaves for link in links)
-            if shared:
-                near[unit.name] += shared
-        spread = ", ".join(f"{count} on {name}" for name, count in sorted(near.items(), key=lambda item: -item[1]))
+        near = Counter(unit.name for unit in view.units.units for link in links if link.at.switch in unit.leaves)
+        spread = ", ".join(f"{count} on {name}" for name, count in near.most_common())
         unplaced.append(
             CablingFault(
                 kind="no-unit",

@@ -13,7 +13,7 @@ from agent.fleet.cluster.fabric_view import View
 from agent.fleet.cluster.graph import HostLink, SwitchPort
 from agent.fleet.cluster.switch_tiers import SwitchBlock
 from agent.fleet.cluster.trunks import Fault, TrunkFaults, find_far_switches, find_trunk_faults
-from agent.model.labels import natural
+from agent.model.labels import group_by_key, natural
 
 FEW_SWAPS = 2  # pairs of cables between two switches: more are one fault
 
@@ -55,9 +55,7 @@ def describe_peers(view: View, block: SwitchBlock, upper: str) -> str:
 
 def _report_swaps(view: View, swapped: list[tuple[Fault, Fault]]) -> list[CablingFault]:
     """Many between the same two switches are one: a side or a bundle of one is at the other."""
-    between: defaultdict[frozenset[str], list[tuple[Fault, Fault]]] = defaultdict(list)
-    for pair in swapped:
-        between[frozenset(fault.lower for fault in pair)].append(pair)
+    between = group_by_key((frozenset(fault.lower for fault in pair), pair) for pair in swapped)
     faults: list[CablingFault] = []
     for switches, pairs in between.items():
         single = [_swap(view, *pair) for pair in pairs]
@@ -121,11 +119,12 @@ def _find_missing_cables(
     view: View, block: SwitchBlock, trunk_faults: TrunkFaults, explained: set[str]
 ) -> list[tuple[MissingCables, CablingFault]]:
     """`explained`: switches of a group that has fewer cables as a whole."""
-    gone: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-    for lower in block.peers if not explained else [peer for peer in block.peers if peer not in explained]:
-        gone[lower] = [
-            (upper, trunk_faults.less[lower, upper]) for upper in block.upper if trunk_faults.less.get((lower, upper))
-        ]
+    less = trunk_faults.less
+    gone = {
+        lower: [(upper, less[lower, upper]) for upper in block.upper if less.get((lower, upper))]
+        for lower in block.peers
+        if lower not in explained
+    }
     extra = {lower for (lower, _), count in trunk_faults.more.items() if count}
     faults = []
     for lower in sorted((switch for switch in gone if gone[switch]), key=lambda switch: natural(view.name(switch))):

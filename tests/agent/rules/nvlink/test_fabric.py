@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.nvlink.fabric import fabric_clique_mixed, fabric_incomplete, fabric_unhealthy, merge_if_on_all_gpus
+from agent.rules.nvlink.fabric import fabric_clique_mixed, fabric_incomplete, fabric_unhealthy, merge_gpus
 from agent.rules.rule import Fail, NotApplicable, Pass
 from tests.agent.rules.build import changed_gpu, fails, kinds
 from tests.agent.rules.fabric import health, hgx, registration, tray
@@ -34,7 +34,8 @@ def made(n: int, **changes) -> Fail:
 )
 def test_the_same_of_all_is_one(faults, judged: int, subjects: list[str]) -> None:
     """Two at least, all that were judged, alike in all that is said."""
-    assert subjects == [fault.subject for fault in merge_if_on_all_gpus(faults, judged)]
+    answers = [*faults, *(Pass(f"gpu:{n}") for n in range(len(faults), judged))]
+    assert subjects == [fault.subject for fault in merge_gpus(hgx(), answers)]
 
 
 @pytest.mark.parametrize(("index", "command"), [(2, "nvidia-smi -q -i 2"), (None, "nvidia-smi -q")])

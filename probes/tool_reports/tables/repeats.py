@@ -1,0 +1,103 @@
+"""Parts that a text has one after the other in one form, whatever program or person wrote it: each with its lines.
+
+A part is a line, or a line with its name and the lines below it up to the next name. Nothing of the form is known but
+that it comes again: words before a name that differs in its digits alone, at the same place of each line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from probes.named_tuple import NamedTuple
+from probes.text import lazy_pattern
+from probes.tool_reports.tables.entries import ADDRESS, FEWEST
+
+_MOST_LINES, _LONGEST, _MOST_PARTS, _MOST_BELOW, _MOST_BEFORE = 800, 240, 128, 40, 6
+_EDGE = lazy_pattern(r"[|+*•#>-]{1,12}(?=\s)|(?<=\s)[|+]{1,4}(?=\s|$)")
+_RULE = lazy_pattern(r"[\W_]*")  # a line of no letters: it divides
+_NUMBER = lazy_pattern(r"[0-9a-fA-F]*[0-9][0-9a-fA-F]*")
+_BARE = lazy_pattern(r"[#\[(]?\d{1,4}[\]):,.]*")  # a name only with the word before it
+_LONE = lazy_pattern(r"(?:\d{1,4}[.:,)/-]?){1,4}|\d{4}-\d\d.*|\[\d.*|.*\d:\d\d.*")  # a number or a time: no name
+_KIND = lazy_pattern(r"[A-Za-z][\w./-]{1,30}")
+_QUOTES = "[](){}<>:,;'\""
+
+
+class _Head(NamedTuple):
+    """Where a line has the name of a part: the form of all that is up to it, the name, the rest of the line."""
+
+    form: str
+    name: str
+    rest: str
+
+
+def split_repeats(lines: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
+    r"""The parts that most lines belong to, each with its name and what is behind and below it; four or none.
+
+    >>> split_repeats([f"port {n}\n  mtu {9000 + n}" for n in range(2)])
+    []
+    >>> text = "".join(f"Interface Eth1/{n}\n  mtu 9216\n  mode on\n" for n in range(4))
+    >>> split_repeats(text.splitlines())[3]
+    ('Eth1/3', ['mtu 9216', 'mode on'])
+    >>> split_repeats([f"[rank{n}] nccl 2.{n % 2}" for n in range(4)])[2]
+    ('rank2', ['nccl 2.0'])
+    """
+    heads = [(line, _read_head(line)) for line in _list_plain(lines)]
+    places: dict[str, list[int]] = {}
+    for at, (_, head) in enumerate(heads):
+        if head is not None:
+            places.setdefault(head.form, []).append(at)
+    best: list[tuple[str, Sequence[str]]] = []
+    most = 0
+    for at_lines in places.values():
+        if FEWEST <= len(at_lines) <= _MOST_PARTS:
+            parts = _cut(heads, at_lines)
+            covered = sum(1 + len(own) for _, own in parts)
+            if len(parts) >= FEWEST and covered > most and 2 * covered > len(heads):
+                best, most = parts, covered
+    return best
+
+
+def _list_plain(lines: Sequence[str]) -> list[str]:
+    """Lines without what only draws a table."""
+    plain = (_EDGE.sub(" ", line).strip() for line in lines[:_MOST_LINES] if len(line) <= _LONGEST)
+    return [line for line in plain if not _RULE.fullmatch(line)]
+
+
+def _read_head(line: str) -> _Head | None:
+    words = line.split()
+    for at, word in enumerate(words[:_MOST_BEFORE]):
+        word = word.removesuffix("'s")
+        bare, kind = word.strip(_QUOTES), words[at - 1].rstrip(":") if at else ""
+        if _BARE.fullmatch(word) and _KIND.fullmatch(kind):
+            bare = f"{kind} {bare}"
+        elif not any(map(str.isdigit, bare)) or (_LONE.fullmatch(word) and not ADDRESS.fullmatch(bare)):
+            continue
+        name, _, value = bare.partition("=")
+        before = words[:at] if any(map(str.isdigit, "".join(words[:at]))) else []
+        rest = [*before, *([value] if value else []), *words[at + 1 :]]
+        return _Head(" ".join(map(_form, [*words[:at], word.partition("=")[0]])), name, " ".join(rest))
+    return None
+
+
+def _form(word: str) -> str:
+    return str(_NUMBER.sub("0", ADDRESS.sub("@", word)))
+
+
+def _cut(heads: Sequence[tuple[str, _Head | None]], places: Sequence[int]) -> list[tuple[str, Sequence[str]]]:
+    """The parts that begin at these lines, of those that have as many lines as most."""
+    ends = [*places[1:], len(heads)]
+    sizes = Counter(end - at for at, end in zip(places[:-1], ends[:-1], strict=True))
+    size, times = sizes.most_common(1)[0]
+    if size > _MOST_BELOW or 2 * times <= len(places) - 1:
+        return []
+    parts: dict[str, Sequence[str]] = {}
+    for at, end in zip(places, ends, strict=True):
+        head = heads[at][1]
+        if head is None or (end - at < size) or (end - at != size and end != len(heads)):
+            continue
+        if head.name in parts:
+            return []
+        below = [line for line, _ in heads[at + 1 : at + size]]
+        parts[head.name] = [*([head.rest] if head.rest else []), *below]
+    return list(parts.items())
