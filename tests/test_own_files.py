@@ -185,8 +185,9 @@ probes/capture/writer.py | _write_tar | os.replace | the file of --output, no de
 probes/capture/writer.py | _write_tar | remove_own_file | the temporary file that was just created
 probes/host/files.py | open_regular | os.open | read only
 probes/host/files.py | open_regular | os.open | read only
-probes/host/folder.py | FolderFiles._attribute | os.open | read only
+probes/host/folder.py | FolderFiles._read_there | os.open | read only
 probes/host/folder.py | FolderFiles.attributes | os.open | read only
+probes/host/folder.py | LiveFiles.attributes | os.open | read only
 probes/locks.py | acquire_lock | os.ftruncate | a lock of a probe, empty or with a holder in it
 probes/own_files.py | create_private | os.open | a new file (O_EXCL)
 probes/own_files.py | create_temporary | os.open | a new file (O_EXCL)

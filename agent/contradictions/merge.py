@@ -14,7 +14,7 @@ from agent.model.report import ProbeRun, Report, SourceHost
 SEVERAL = "outputs of several hosts, or of several times"
 _SHOWN = 3  # contradictions in a reason
 _PEERS = 2  # hosts
-_LINES_READ = "lines of a loop read"
+_LINES_READ = "lines of parts"
 _NAMED = 2  # findings of an output that is not used
 
 

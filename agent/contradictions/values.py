@@ -9,22 +9,19 @@ from agent.model.gpu import Gpu
 from agent.model.nic import Netdev, Nic, Port
 from agent.model.node import Event
 from agent.model.pci import PciFunction
+from agent.model.peers import usual
 from agent.model.report import Report
 from agent.rules.peers.fields import NOTHING, PeerField, list_fields
 
 CODE = "outputs-differ"
-_COMPARED: dict[
-    Any, tuple[str, ...]
-] = {  # fields that peers have alike, and of the others those that no power saving and no traffic changes
-    PciFunction: ("numa_node", "iommu_group", "link.width"),
-    Gpu: ("numa_node",),
-    Nic: ("numa_node",),
-    Port: ("state", "phys_state", "link_layer"),
-    Netdev: ("operstate", "admin_up", "driver"),
+# By struct, beside the fields that peers have alike: those that neither power saving nor traffic changes
+_COMPARED: dict[Any, dict[str, str]] = {
+    PciFunction: {"numa_node": "NUMA node", "iommu_group": "IOMMU group", "link.width": "link width"},
+    Gpu: {"numa_node": "NUMA node"},
+    Nic: {"numa_node": "NUMA node"},
+    Port: {"state": "state", "phys_state": "physical state", "link_layer": "link layer"},
+    Netdev: {"operstate": "state", "admin_up": "set up", "driver": "driver"},
 }
-_NAMES = {"numa_node": "NUMA node", "iommu_group": "IOMMU group", "link.width": "link width", "state": "state",
-          "phys_state": "physical state", "link_layer": "link layer", "operstate": "state", "admin_up": "set up",
-          "driver": "driver"}  # fmt: skip
 _OTHER_WORDS = ("name", "revision")  # tools have words of their own for them
 _NO_VALUE = (*NOTHING, "unknown", "unspecified")
 _CLOSE = 0.05  # share by which numbers may differ: tools round, and count in other units
@@ -41,10 +38,11 @@ class _Stated(NamedTuple):
 def note_differing_values(alone: Sequence[tuple[str, Report]]) -> list[Event]:
     """An event for each part of which two outputs state a field differently. `alone`: the command of each output that
     is used, and the report of nothing else."""
+    compared = {kind: _list_compared(kind) for kind in _COMPARED}
     stated: dict[tuple[str, str, PeerField], list[_Stated]] = {}
     for read_as, one in alone:
         for key, label, part in _list_parts(one):
-            for field in _list_compared(type(part)):
+            for field in compared[type(part)]:
                 value = field.read(part)
                 if not isinstance(value, (list, dict)) and value not in _NO_VALUE:
                     stated.setdefault((key, label, field), []).append(_Stated(value, read_as))
@@ -86,7 +84,7 @@ def _list_parts(report: Report) -> Iterator[tuple[str, str, object]]:
 
 def _list_compared(kind: Any) -> list[PeerField]:
     alike = [field for word in ("equal", "usual") for field in list_fields(kind, word)]
-    more = [field for field in list_fields(kind, "free") if field.path in _COMPARED[kind]]
+    more = [PeerField(path, usual(title), tuple(path.split(".")[:-1])) for path, title in _COMPARED[kind].items()]
     return [field for field in (*alike, *more) if field.path not in _OTHER_WORDS]
 
 
@@ -101,9 +99,8 @@ def _differ(one: _Stated, other: _Stated) -> bool:
 
 def _describe(field: PeerField, one: _Stated, other: _Stated) -> str:
     unit = f" {field.word.unit}" if field.word.unit else ""
-    name = field.word.title or _NAMES[field.path]
     values = (f"{_format(stated.value)}{unit} ({stated.read_as})" for stated in (one, other))
-    return f"{name} {', '.join(values)}"
+    return f"{field.word.title} {', '.join(values)}"
 
 
 def _format(value: Any) -> str:

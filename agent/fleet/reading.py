@@ -71,12 +71,10 @@ def unpack(data: bytes) -> Text:
     return Text(text, sha256(text).hexdigest())
 
 
-def read(
-    given: Text, reader: Reader, naming: Naming, now: datetime, modified: float = 0.0, cut: Cut | None = None
-) -> ReadReport:
-    """Rows of a report. `modified`: when its file was written, seconds since 1970; `cut`: by `reader`. Raises Unfit."""
+def read(given: Text, reader: Reader, naming: Naming, now: datetime, modified: float = 0.0) -> ReadReport:
+    """Rows of a report. `modified`: when its file was written, seconds since 1970. Raises Unfit."""
     text, digest = given
-    cut = cut or reader.cut(text)
+    cut = reader.cut(text)
     if b"\\" in cut.text and b"\\u0000" in cut.text:  # the first alone is far faster, and mostly enough
         text = _NUL.sub(_REPLACEMENT, text)  # known lists have none
         cut = reader.cut(text)

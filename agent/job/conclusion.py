@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agent.job.candidate import ORDER, SLOW, PossibleCause, name_hosts, name_numbers, suspect_ranks
+from agent.job.catalogue import ENDING
 from agent.job.causes import find_candidates
 from agent.job.causes.differing_ranks import describe_differences
 from agent.job.causes.network import read_address
@@ -23,7 +24,14 @@ _RECOVERS = frozenset(
         "launcher-signal", "gpus-missing", "ray-head-lost", "nan-on-rank",
     )
 )  # fmt: skip
+_OF_WHOLE_JOB = lazy_pattern(
+    r"[Jj]ob (?:'[\w-]{1,80}' succeeded|completed)|is successfully completed|Trainer\.fit` stopped|'train_runtime':|"
+    r"[Tt]raining (?:is )?(?:complete|finished|done)"
+)
+_OF_REQUEST = lazy_pattern(r"\bserving_\w{2,30}\.py:\d")  # vLLM refuses one of its clients
+_GOES_ON = 8  # lines of steps
 _OPTIONAL = frozenset(("gdrcopy-failed",))  # what a library goes on without, in a job that ends well
+_FALLS_BACK = frozenset(("copy-between-processes-denied",))  # and in one that makes steps
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
 _LOST_CONNECTIONS = frozenset(
     ("connection-closed", "connection-broken", "connect-failed", "connect-failed-unnamed", "python-connection-lost")
@@ -118,12 +126,15 @@ def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
     other failure a job is known to have outlived it where both do."""
     ends = {evidence.names[line.file]: line.number for name, line in evidence.ended_well.items() if name != ASKED}
     asked = {evidence.names[line.file]: line.number for name, line in evidence.ended_well.items() if name == ASKED}
+    whole = _find_whole_ends(evidence)
     goes_on = {
         evidence.names[file]: steps[0] for file, steps in evidence.last_steps.items() if len(steps) == MANY_STEPS
     }
     ends_well = _ends_well(evidence)
     for candidate in candidates:
         candidate.steps_after = _count_steps(evidence, candidate)
+        if candidate.role == "exception" and all(_OF_REQUEST.search(row.text) for row in candidate.evidence):
+            candidate.role = "note"
     if not ends_well:
         if any(candidate.role in _WAITING for candidate in candidates):
             return  # for what the others wrote, one that ended may be waited for
@@ -137,8 +148,28 @@ def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
             candidate.role = "note"
         if candidate.role == "unexplained" and _is_before(candidate, asked):
             candidate.role = "note"
-        if ends_well and candidate.id in _OPTIONAL and candidate.role == "slow":
+        is_optional = (ends_well and candidate.id in _OPTIONAL | _FALLS_BACK) or (
+            candidate.id in _FALLS_BACK and candidate.steps_after > _GOES_ON
+        )
+        if is_optional and candidate.role == "slow":
             candidate.role = "note"
+        if _is_before(candidate, whole) and candidate.order < SLOW:
+            candidate.role = "note"
+
+
+def _find_whole_ends(evidence: Evidence) -> dict[str, int]:
+    """By file: where its scheduler, operator or trainer states that the whole job ended well, and no failure follows.
+    Whatever is above was outlived: a host that was replaced, an attempt that was preempted."""
+    whole: dict[int, int] = {}
+    for line in evidence.ended_well.values():
+        if _OF_WHOLE_JOB.search(line.text):
+            whole[line.file] = max(line.number, whole.get(line.file, 0))
+    failures = [event.line for event in evidence.events.values() if event.role in ENDING]
+    return {
+        evidence.names[file]: number
+        for file, number in whole.items()
+        if not any(line.file == file and line.number > number for line in failures)
+    }
 
 
 def _count_steps(evidence: Evidence, candidate: PossibleCause) -> int:

@@ -30,6 +30,7 @@ _NONE = lazy_pattern(  # counted, and none ("rank 0 failed" is no count), or the
     r"\b(?:no|zero|without) (?:errors?|failures?|exceptions?)\b|"
     r"\b(?:errors?|failures?|failed|exceptions?|killed|aborted)\b[\w ()/.-]{0,40}[:=]\s{0,8}"
     r"(?:None|null|no|false|0)\s{0,8}(?=[,;)|]|$)|"
+    r"\b(?:errors?|failed|failures)(?: counts?)? 0(?=[,;)\]|]|$)|"
     r"\berror(?:[ _]rate)?\s?[=:]?\s{0,4}\d{1,6}\.\d{1,9}(?:e[+-]?\d{1,3})?(?![.\w])",
     re.IGNORECASE,
 )
@@ -66,6 +67,7 @@ _LEVEL = lazy_pattern(
     r"\[(?:INFO|WARN|WARNING|DEBUG)\]|(?:\| |- )(?:INFO|WARNING|DEBUG)(?: \||:| -)|\bUCX {1,3}WARN\b|" + QUIET
 )
 _FRAME = lazy_pattern(r"  File \"|frame #\d|#\d{1,3} ")
+_COUNTED_AT = 12  # behind the name of what is counted
 _LONGEST = 300  # characters that are looked at
 
 
@@ -88,6 +90,16 @@ def is_error(text: str) -> bool:
     if '":' in head and not names_error(_EMPTY_FIELD.sub("", head)):
         return False
     return _NO_ERROR.match(head) is None
+
+
+def counts_none(text: str) -> bool:
+    """Whether a text begins with a count of errors that is 0.
+
+    >>> counts_none("HIP error count 0]  [MPI_ERR count 0]"), counts_none("HIP error: launch failure")
+    (True, False)
+    """
+    count = _NONE.search(text[:_LONGEST])
+    return count is not None and count.start() < _COUNTED_AT
 
 
 def states_end(text: str) -> bool:

@@ -7,10 +7,12 @@ from collections import defaultdict, deque
 from typing import Any, NamedTuple
 
 from agent.job.catalogue import FailureRow
+from agent.job.dumps.cpu_masks import CpuMask
 from agent.job.dumps.flight_recorder import Dumps
 from agent.job.dumps.inspector import Inspector
 from agent.job.dumps.inspector_metrics import InspectorMetrics
 from agent.job.dumps.ras import JsonSnapshotReader, Snapshot, SnapshotReader
+from agent.job.dumps.stacks import Stack, StackReader
 from agent.job.line_forms import LineForms
 from agent.job.lines import LogLine, Moment
 from agent.job.nccl_log import NcclLogReader
@@ -118,6 +120,8 @@ class Evidence:
         self.last_at: Moment | None = None
         self.dumps: Dumps | None = None  # of the flight recorder
         self.snapshots: list[Snapshot] = []  # of RAS
+        self.stacks: list[Stack] = []  # of main threads
+        self.cpu_masks: list[CpuMask] = []  # of ranks
         self.inspector: Inspector | None = None
         self.metrics: InspectorMetrics | None = None  # of the Inspector, for Prometheus
 
@@ -220,6 +224,7 @@ class FileState:
         self.prompt_host: str | None = None
         self.open_error: int | None = None  # the line of an error that ends with a colon: the next one has the rest
         self.asks_exit: LogLine | None = None  # `echo $?`, whose answer is below it
+        self.threads = StackReader(evidence.stacks)
         self.stack: LogLine | None = None  # of MPICH: its first line, with the rank and host that it names
 
     def end_table(self) -> None:

@@ -11,6 +11,9 @@ _UNCAUGHT, _MESSAGE = "terminate called after throwing", 2  # lines
 _MESSAGES = frozenset(("exception", "connect", "unexplained", "silent"))  # what may come before an exit with a code
 _SYMPTOMS = frozenset(("network", "connect", "hang", "silent", "cancel", "consequence", "unexplained"))
 _WAITED = frozenset(("missing", "hang"))
+# What makes steps slow, and what steps show of it
+_SLOW_REASONS = frozenset(("rank-slower", "storage-lost", "ranks-share-cores"))
+_SLOW_EFFECTS = frozenset(("pace-dropped", "data-stalls", "waits-for-data"))
 _OF_SCHEDULERS = frozenset(("cancelled", "time-limit"))
 _ENDED_BY = _OF_SCHEDULERS | {"memory-limit", "job-displaced", "pod-evicted"}
 _NO_REASON, _SIGNALS = frozenset(("consequence", "silent")), frozenset(("launcher-signal", "killed"))
@@ -78,7 +81,7 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
         return _precedes(cause, effect)  # its kernels stop themselves so after their time-out
     if cause.id in _ENDED_BY and effect.id not in _ENDED_BY and (effect.role in _NO_REASON or effect.id in _SIGNALS):
         return True  # who ended it is often written after what the processes wrote of it
-    if cause.id == "rank-slower" and effect.id == "pace-dropped":
+    if cause.id in _SLOW_REASONS and effect.role == "slow" and effect.id in _SLOW_EFFECTS - {cause.id}:
         return True
     if cause.id in _OF_SCHEDULERS and effect.role in _AFTER_SIGNAL and _stands_before(cause, effect):
         return True

@@ -74,6 +74,7 @@ _TOKENS = frozenset(
     b"unable cannot can could couldn timed timeout lost refused giving unhealthy unreachable respond down hung stuck "
     b"echo passed Benchmark program run exit Exit rc status return TESTS tests Performance Total completed simulation "
     b"Simulation ignored "
+    b"MainThread recent Process MPI mask bound affinity Rnk "
     b"RUNTIME ROCE INFO WARN fatal FATAL Fatal Traceback aborted Aborted Killed killed panic".split()
 )
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from agent.job.dumps.cpu_masks import WORDS as MASK_WORDS
+from agent.job.dumps.cpu_masks import read_mask
 from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader
+from agent.job.dumps.stacks import WORDS as STACK_WORDS
 from agent.job.error_lines import ERROR_WORDS, STATED_WORDS, has_lower_level, is_error, names_error, states_end
 from agent.job.evidence import FileState, LinkError
 from agent.job.lines import LogLine
@@ -23,7 +26,7 @@ _GIVEN = lazy_pattern(
 )
 _NAME_LINE = lazy_pattern(r"-? ?name: [\"']?(?P<name>(?:TORCH_NCCL|NCCL|RCCL|HCCL|UCX|FI)_[A-Z0-9_]{1,60})[\"']?$")
 _VALUE_LINE = lazy_pattern(r"value: [\"']?(?P<value>[^\"']{0,300})[\"']?$")
-_MOST_LIMITS = 10_000
+_MOST_LIMITS, _MOST_MASKS = 10_000, 50_000
 _LIMIT = lazy_pattern(
     r"(?:max locked memory|locked-in-memory size)\s{0,30}\((?:kbytes, -l|kbytes)\)\s{1,10}(?P<kib>unlimited|\d{1,15})|"
     r"Max locked memory\s{2,20}(?P<bytes>unlimited|\d{1,18})\s"
@@ -103,6 +106,7 @@ _WELL = (
     b"Total wall time:",
     b"imulation complete",
     b"imulation finished",
+    b"residual checks",
 )
 _WELL_FORM = lazy_pattern(
     r"# Out of bounds values : 0 OK|# Avg bus bandwidth|[Tt]raining (?:is )?(?:complete|finished|done)|[Jj]ob completed"
@@ -112,8 +116,10 @@ _WELL_FORM = lazy_pattern(
     r"Job '[\w-]{1,80}' succeeded|Process \d{1,9} exits successfully|group finished \(SUCCEEDED\)|"
     r"\brc=0\b|\(return value 0\)|(?i:^\W{0,8}(?:all (?:\d{1,9} )?|100% )tests passed)|"
     r"^=+ \d{1,9} passed(?:, \d{1,9} (?!fail|error)\w{1,20})* in |"
-    r"^Successfully completed\.|^Performance:\s{1,12}[\d.]{1,20}\s|^Total wall time: \d|"
-    r"[Ss]imulation (?:complete|finished)\b|\] End of program\b|^Finalising parallel run|^Benchmark duration \(s\):|"
+    r"^Successfully completed\.|\bis successfully completed\b|^Performance:\s{1,12}[\d.]{1,20}\s|^Total wall time: \d|"
+    r"[Ss]imulation (?:complete|finished)\b|"
+    r"\b[1-9]\d{0,6} tests completed and passed residual checks|\] End of program\b|^Finalising parallel run|"
+    r"^Benchmark duration \(s\):|"
     r"(?i:\b(?:training|fine-?tuning|pre-?training|job|run|workflow|benchmark)\b)[\w ]{0,30} "
     r"(?:finished|completed) successfully"
 )
@@ -220,9 +226,10 @@ def _read_well(state: FileState, line: LogLine) -> None:
 
 def read_rank_values(state: FileState, line: LogLine) -> None:
     """A value that is listed for a rank, or a row of a table of ranks."""
-    values, count = state.evidence.rank_values, len(state.evidence.rank_values.blocks)
+    values = state.evidence.rank_values
+    count = len(values.blocks) + len(values.extremes)
     values.read_line(line.text, line.file, line.number, line.rank)
-    if len(values.blocks) > count:
+    if len(values.blocks) + len(values.extremes) > count:
         state.found.add("other")
 
 
@@ -313,6 +320,21 @@ def _read_hccl(state: FileState, line: LogLine) -> None:
         evidence.ranks.device_addresses.setdefault(match["peer"], peer)
 
 
+def _read_cpus(state: FileState, line: LogLine) -> None:
+    """The CPUs of a rank."""
+    masks = state.evidence.cpu_masks
+    if len(masks) < _MOST_MASKS and (mask := read_mask(line)) is not None:
+        state.found.add("other")
+        masks.append(mask)
+
+
+def _read_thread(state: FileState, line: LogLine) -> None:
+    """The head of a process or thread, whose stack is below it."""
+    state.threads.read_head(line)
+    if state.threads.is_open:
+        state.found.add("other")
+
+
 READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], ...] = (
     ((b"NCCL INFO", b"NCCL WARN", b"] INFO ", b"] WARN "), read_info),
     ((b"CCL version",), _read_banner),
@@ -331,6 +353,9 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     ((b"Exception ignored in",), _read_ignored),
     ((b" RUNNING AT ", b" EXIT CODE: ", b"KILLED BY SIGNAL: "), read_hydra),
     ((b"MPICH ERROR [", b"aborted with code", b"Abort(", b"Traceback (most"), read_stack),
+    (STACK_WORDS, _read_thread),
+    (MASK_WORDS, _read_cpus),
+    ((b"/Rnk: ",), read_rank_values),
     (ERROR_WORDS, _read_error),
     (STATED_WORDS, _read_statement),
 )

@@ -11,6 +11,7 @@ from itertools import chain
 
 from agent.job.catalogue import ENDING, FAILING, FailureRow, Pattern
 from agent.job.dumps.ras import JsonSnapshotReader
+from agent.job.error_lines import counts_none
 from agent.job.evidence import ASKED, Evidence, FileState, LineEvent, Tail, WatchdogState
 from agent.job.line_forms import MOST_OF_A_KIND
 from agent.job.line_kinds import Kind, make_kind
@@ -72,6 +73,8 @@ class LogReader:
                 continue
             if state.open_error is not None and raw.strip():
                 self._end_error(state, raw, number, file)
+            if state.threads.is_open:
+                state.threads.read_frame(prefixes.strip(raw[:LINE_LIMIT].decode("utf-8", "replace").rstrip())[0])
             key = raw.translate(None, _DIGITS)
             kind = kinds.get(key)
             if kind is None:
@@ -248,6 +251,8 @@ class LogReader:
             text = f"{line.place} NCCL {line.level} {line.text}" if row.placed and line.place else line.text
             match = pattern.search(text)
             if match is None or is_denied(line.whole, line.whole.find(match[0])):
+                continue
+            if row.role in FAILING and counts_none(text[match.start() :]):
                 continue
             matched.add(row.id)
             known |= not (row.plain and row.role == "note")

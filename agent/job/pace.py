@@ -55,8 +55,9 @@ _FORMS = (
     _Form(
         re.compile(
             rb"\b(?:(?:train_)?" + _WORK + rb"[ _](?:time|timing|duration)|(?:time|sec(?:onds)?)[ _/](?:per[ _])?"
-            + _WORK + rb"|dt)(?: in s)?(?: ?[\[(](?P<unit>us|ms|s|sec|seconds)[\])])?['\"]? ?[:=] {0,8}" + _VALUE
-            + rb" ?(?P<after>us|ms|s\b|sec)?"
+            + _WORK + rb"|dt)(?: in s)?(?: ?[\[(](?P<unit>us|ms|s|sec|seconds)[\])])?['\"]?"
+            rb"(?: ?[:=] {0,8}| {1,4}(?=[\d.]{1,16} ?[mu]?s\b))"
+            + _VALUE + rb" ?(?P<after>us|ms|s\b|sec)?"
         ),
         False,
     ),
@@ -77,6 +78,7 @@ _FORMS = (
         ),
         False,
     ),
+    _Form(re.compile(rb"\b(?:iter(?:ation)?|step)[ :=]{1,6}(?P<value>\d{1,6}\.\d{1,6}) ?(?P<after>ms|s)\b"), False),
     _Form(re.compile(rb"\b(?:took|done in|finished in)[ :=]{1,3}" + _VALUE + rb" ?(?P<after>us|ms|s\b|sec)"), False),
 )  # fmt: skip
 
@@ -198,7 +200,9 @@ def _read_value(match: re.Match[bytes]) -> float:
 _LEAST_POINTS = 24
 _FEW, _BESIDE = 9, 4  # values of a short log, and of them before and after a change that is as plain as this:
 _MOST_OF_IT, _AGAIN = 0.5, 0.8  # of a step; of the later steps
+_RAMP = 2  # values between both
 _PLAIN = 1.5  # times as long as the longest before it takes the shortest after it
+_STALL, _STALLS = 5.0, 3  # times as long; steps
 _BLOCKS = 160  # that a long series is made of
 _LEAST_SIDE = 5  # blocks
 SLOWER = 1.25  # times the steps before
@@ -225,6 +229,16 @@ def find_data_share(series: PaceSeries) -> float | None:
     """What of a step is spent in waiting for data, where that is most of it."""
     share = find_median(series.data[1:]) if len(series.data) >= _FEW else 0.0
     return share if _MOST_OF_IT <= share <= 1 else None
+
+
+def find_data_stalls(series: PaceSeries) -> list[int]:
+    """Steps that take several times as long as others, of which nearly all is waiting for data; few are chance."""
+    if len(series.data) != len(series.values) or len(series.values) < _FEW or find_median(series.data) > _MOST_OF_IT:
+        return []
+    usual = find_median(series.values)
+    rows = enumerate(zip(series.values, series.data, strict=True))
+    stalls = [place for place, (value, share) in rows if place and value > _STALL * usual and share > _AGAIN]
+    return stalls if len(stalls) >= _STALLS else []
 
 
 def find_compilations(series: PaceSeries) -> int | None:
@@ -273,13 +287,21 @@ def find_change(series: PaceSeries) -> PaceChange | None:
 def _find_step(series: PaceSeries) -> PaceChange | None:
     """Of few values: where all that follow are much slower than all before; the first is left out, as warm-up."""
     durations = [1 / value for value in series.values] if series.is_rate else list(series.values)
-    for start in range(1 + _BESIDE, len(durations) - _BESIDE + 1):
-        before, after = durations[1:start], durations[start:]
-        if series.is_of_times or min(after) < _PLAIN * max(before) or series.has_other_sizes(start, len(durations)):
+    places = [(start, gap) for gap in range(_RAMP + 1) for start in range(1 + _BESIDE, len(durations) - _BESIDE + 1)]
+    for start, gap in places:
+        before, after = durations[1:start], durations[start + gap :]
+        between = durations[start : start + gap]
+        if len(after) < _BESIDE or between != sorted(between):
+            continue
+        if (
+            series.is_of_times
+            or min(after) < _PLAIN * max(before)
+            or series.has_other_sizes(start + gap, len(durations))
+        ):
             continue
         earlier, pace = find_median(before), find_median(after)
         values = (1 / earlier, 1 / pace) if series.is_rate else (earlier, pace)
-        return PaceChange(*values, pace / earlier, start, len(durations) - 1, False)
+        return PaceChange(*values, pace / earlier, start + gap, len(durations) - 1, False)
     return None
 
 

@@ -22,6 +22,11 @@ _SLOWEST = lazy_pattern(  # "slowest rank: 13 (host a, gpu 5) compute 1404 ms, m
     r"(?P<value>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>[mu]?s)\b"
     r".{0,30}?\b(?i:median|mean|average|avg|others)\b.{0,30}?\b(?P<usual>\d{1,9}(?:\.\d{1,9})?) ?(?P=unit)\b"
 )
+# "MxRtt/Rnk: 16905.34ms/37 | MnClk/Rnk: 870.00MHz/37", of a straggler detector: the least and the most of all ranks
+_EXTREME = lazy_pattern(
+    r"\b(?P<which>M[nx])(?P<name>[A-Za-z]{2,8})/Rnk: {0,4}(?P<value>\d{1,9}(?:\.\d{1,6})?)(?P<unit>ms|us|s|W|C|%|MHz)/"
+    r"(?P<rank>\d{1,6})\b"
+)
 _HOST = lazy_pattern(
     r"\b(?:[Nn]ode|[Hh]ost)(?:name)?(?:\s{0,2}[=:]\s{0,2}|\s{1,4}(?=\S{0,62}\d))(?P<host>(?=[\d.-]{0,62}[A-Za-z])[A-Za-z0-9][\w.-]{0,62})"
 )
@@ -77,6 +82,15 @@ class SlowestRank(NamedTuple):
     line: int
 
 
+class Extremes(NamedTuple):
+    """Which ranks have the least and the most of each quantity: name -> (least, its rank, most, its rank, unit)."""
+
+    rows: dict[str, tuple[float, int, float, int, str]]
+    text: str
+    file: int
+    line: int
+
+
 class RankBlock:
     """Values of one quantity, a rank each."""
 
@@ -92,6 +106,7 @@ class RankValues:
     def __init__(self) -> None:
         self.blocks: list[RankBlock] = []
         self.slowest: list[SlowestRank] = []
+        self.extremes: list[Extremes] = []
         self._open: dict[str, RankBlock] = {}
         self._file, self._heading, self._heading_line = -1, "", 0
         self._columns: list[str] = []
@@ -114,6 +129,9 @@ class RankValues:
             row = (int(stated["rank"]), host["host"] if host else None, float(stated["value"]), float(stated["usual"]))
             self.slowest.append(SlowestRank(*row, stated[0], file, line))
             return
+        if "/Rnk: " in text and len(self.extremes) < _MOST_BLOCKS:
+            self._read_extremes(text, file, line)
+            return
         match = _RANK_LINE.match(text)
         own = writer is not None and not self._columns
         if match is not None or own:
@@ -135,6 +153,19 @@ class RankValues:
             self._open.clear()
         elif self._columns and separator == self._separator and cells[0].isdecimal():
             self._read_row(cells, line)
+
+    def _read_extremes(self, text: str, file: int, line: int) -> None:
+        ends: dict[str, dict[str, re.Match[str]]] = {}
+        for match in _EXTREME.finditer(text):
+            ends.setdefault(match["name"], {})[match["which"]] = match
+        rows = {
+            name: (float(pair["Mn"]["value"]), int(pair["Mn"]["rank"]), float(pair["Mx"]["value"]),
+                   int(pair["Mx"]["rank"]), pair["Mx"]["unit"])
+            for name, pair in ends.items()
+            if len(pair) == 2
+        }  # fmt: skip
+        if rows:
+            self.extremes.append(Extremes(rows, text.strip(), file, line))
 
     def _read_row(self, cells: list[str], line: int) -> None:
         if len(cells) < len(self._columns) or (self._separator is None and len(cells) > len(self._columns)):

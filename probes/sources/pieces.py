@@ -16,13 +16,13 @@ from probes.host.commands import (
     GPU_LINES,
     KUBE_NODE,
     LOOP,
-    LOOP_READ,
     MLXCONFIG,
     MLXLINK,
     NCCL_SETTINGS,
     NIC_PORTS,
     NPU_HEALTH,
     NVIDIA_SMI_TABLE,
+    PART_LINES,
     PCI_LINES,
     REPEATED,
     ROTATED_LOG,
@@ -269,12 +269,12 @@ def _compare_parts(
 
         if _states_fault(list_loop_faults, table):
             return {saved_name(LOOP): OutputPiece(table, None, place=f"{file}, line 1")}
-    is_free = found.keys() <= _OF_ANY_FORM
+    is_free = found.keys() <= _OF_ANY_FORM and {DEVICE_LABELS}.issuperset(identify_command(text))
     if (found or is_free) and (table := tabulate_loop(text, with_states=is_free, of_any_form=is_free)):
         from probes.tool_reports.tables.loops import list_weak_faults
 
         if _states_fault(list_weak_faults, table):
-            return {saved_name(LOOP_READ): OutputPiece(table, None, place=f"{file}, line 1")}
+            return {saved_name(PART_LINES): OutputPiece(table, None, place=f"{file}, line 1")}
     return {}
 
 

@@ -109,7 +109,6 @@ def _families() -> dict[str, str]:
 def execute(item: pytest.Item) -> None:
     """Set up, run and tear down one test; what it raises is raised."""
     hook = item.ihook
-    item._initrequest()  # type: ignore[attr-defined]  # run again, it gets its fixtures afresh, as a folder of its own
     try:
         hook.pytest_runtest_setup(item=item)
         # tmp_path asks at its end for the report of the set-up

@@ -10,7 +10,7 @@ import zlib
 from datetime import datetime
 from hashlib import sha256
 from io import FileIO
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -24,15 +24,13 @@ from agent.fleet.ingest.sources import Item
 from agent.fleet.ingest.spill import Epoch, Spilled, SpilledBlock
 from agent.fleet.ingest.texts import TextCopies, TextPlace
 from agent.fleet.ingest.windows import WindowJudge
-from agent.fleet.reading import Naming, ReadReport, Text, Unfit, read, unpack
+from agent.fleet.reading import Naming, ReadReport, Unfit, read, unpack
 from agent.fleet.rows import SwitchRecord
-from agent.fleet.rows.recent import Cut
 from agent.fleet.rows.verdicts import Label
 from agent.fleet.store import Folder, ObjectStore, Store, identity_of, open_no_link, store_of
 from agent.model.report import REPORT_LIMIT_BYTES
 
 _POOL = pa.system_memory_pool()  # the others keep what is freed, a third of what a worker holds
-_GROUP_BYTES = 2 << 20  # of reports that are cut, and then become rows
 _FEW_REPORTS = 200  # of an epoch: to look for circles among all objects takes longer than to read so many
 
 
@@ -127,8 +125,6 @@ class IngestWorker:
 
     def _read(self, batch: ReportBatch) -> BatchDone:
         done = BatchDone()
-        unpacked: list[_Unpacked] = []
-        size = 0
         for item in batch.items:
             done.reports += 1
             data = item.data
@@ -137,39 +133,26 @@ class IngestWorker:
                 if item.trouble:
                     raise Unfit(item.trouble)
                 text = unpack(data)
+                file = read_file(item.file, file_stat, text.digest) if file_stat and item.identity else None
+                if text.digest in self._known:
+                    done.known += 1
+                    done.files += [file] if file else []
+                    continue
+                read_report = read(text, self._epoch.reader, self._setup.naming, self._setup.now, item.modified)
             except Unfit as error:
                 done.refused.append(self._refused.keep(item.name, item.within, item.number, str(error), data))
-                continue
             except _Unread as error:
                 (done.vanished if error.vanished else done.unread).append(str(error))
                 done.unread_files.add(item.file)
-                continue
-            file = read_file(item.file, file_stat, text.digest) if file_stat and item.identity else None
-            if text.digest in self._known:
-                done.known += 1
+            else:
+                self._epoch.add(
+                    read_report, self._keep_text(item, data, text.digest) if read_report.made.pending else None
+                )
                 done.files += [file] if file else []
-                continue
-            unpacked.append(_Unpacked(item, data, text, file, self._epoch.reader.cut(text.text)))
-            size += len(text.text)
-            if size >= _GROUP_BYTES:
-                self._add_reports(unpacked, done)
-                unpacked, size = [], 0
-        self._add_reports(unpacked, done)
+                done.nodes.add(zlib.crc32(read_report.label.node.encode()))
+            if self._epoch.full:
+                done.blocks += self._spill()
         return done
-
-    def _add_reports(self, unpacked: list[_Unpacked], done: BatchDone) -> None:
-        """Several at once: whole texts drive what makes rows out of the processor's cache, each time they come by."""
-        for item, data, text, file, cut in unpacked:
-            try:
-                read_report = read(text, self._epoch.reader, self._setup.naming, self._setup.now, item.modified, cut)
-            except Unfit as error:
-                done.refused.append(self._refused.keep(item.name, item.within, item.number, str(error), data))
-                continue
-            self._epoch.add(read_report, self._keep_text(item, data, text.digest) if read_report.made.pending else None)
-            done.files += [file] if file else []
-            done.nodes.add(zlib.crc32(read_report.label.node.encode()))
-        if self._epoch.full:
-            done.blocks += self._spill()
 
     def _add_switches(self, batch: SwitchBatch) -> BatchDone:
         """Of the same outputs and hops once, whenever they were judged."""
@@ -226,16 +209,6 @@ class IngestWorker:
             gc.collect()
             _POOL.release_unused()
         return blocks
-
-
-class _Unpacked(NamedTuple):
-    """A report that is to become rows."""
-
-    item: Item
-    data: bytes
-    text: Text
-    file: ReadFile | None
-    cut: Cut
 
 
 class _Unread(Exception):

@@ -115,7 +115,7 @@ FROM host
 
 -- name: domain_nodes
 -- The NVLink domains of nodes; zeros are no domain.
-SELECT DISTINCT node, cluster_uuid
+SELECT DISTINCT node, hardware_class, cluster_uuid
 FROM gpu
 WHERE cluster_uuid <> '00000000-0000-0000-0000-000000000000'
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
 from agent.fleet.engines.engine import Tables
@@ -33,22 +33,17 @@ class Racks:
         found = find_racks([node for node, *_ in self._rows], [serial for *_, serial in self._rows])
         return {node: rack for (node, *_), rack in zip(self._rows, found, strict=True) if rack is not None}
 
-    @cached_property
-    def class_of(self) -> dict[str, str]:
-        """The hardware class of each node."""
-        return {node: name for node, name, _ in self._rows}
-
-    @cached_property
-    def sizes(self) -> Mapping[tuple[str, str], int]:
-        """Nodes of a class in a rack."""
-        return Counter((name, self.of[node]) for node, name, _ in self._rows if node in self.of)
+    def count_nodes(self, racks: Collection[str]) -> Mapping[tuple[str, str], int]:
+        """Nodes of each class in each of these racks."""
+        placed = ((name, self.of.get(node, "")) for node, name, _ in self._rows)
+        return Counter((name, rack) for name, rack in placed if rack in racks)
 
 
 def find_shifted_domains(rows: Pending, racks: Racks, of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
     """Nodes with GPUs in another NVLink domain than most nodes of their rack. `rows`: of DOMAINS."""
     placed: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for node, domain in rows():
-        name, rack = racks.class_of.get(node), racks.of.get(node)
+    for node, name, domain in rows():
+        rack = racks.of.get(node)
         if name is not None and name in of and rack is not None:
             placed.setdefault((name, rack), {}).setdefault(domain, []).append(node)
     for (name, rack), domains in placed.items():

@@ -98,7 +98,9 @@ def add_common_facts(
         (outlier.hardware_class, fact) for outlier, shared in zip(outliers, common, strict=True) for fact in shared
     }
     sizes = _sum_sizes(tables, wanted)
-    sizes |= {(name, fact): racks.sizes[name, fact.value] for name, fact in wanted if fact.kind == _RACK}
+    in_racks = [(name, fact) for name, fact in wanted if fact.kind == _RACK]
+    nodes = racks.count_nodes({fact.value for _, fact in in_racks})
+    sizes |= {(name, fact): nodes[name, fact.value] for name, fact in in_racks}
     return [
         msgspec.structs.replace(outlier, common=_describe_facts(outlier, shared, sizes, classes)) if shared else outlier
         for outlier, shared in zip(outliers, common, strict=True)

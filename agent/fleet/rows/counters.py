@@ -32,7 +32,7 @@ _TRAFFIC = re.compile(
     r"|^ch\d*_|^[rt]x\d+_|^[rt]x_(?:csum|tso|lro|queue|xmit_more|nop|cache)"
     r"|^(?:uni|multi|broad)cast_|_(?:uni|multi|broad)cast(?:_phy)?$"
 )
-_MOST_LAYOUTS = 64  # that are remembered: some 50 KiB each
+_MOST_LAYOUTS = 64  # that are remembered: some 100 KiB each
 _ALL_ONES = frozenset({(1 << 32) - 1, (1 << 63) - 1})
 
 

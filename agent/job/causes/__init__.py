@@ -13,6 +13,7 @@ from agent.job.catalogue import load_general
 from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
 from agent.job.causes.coded import find_coded, find_efa
 from agent.job.causes.completions import find_completions
+from agent.job.causes.cpu_masks import find_shared_cores
 from agent.job.causes.devices import find_amd_faults, find_cuda, find_not_finite, find_xids
 from agent.job.causes.dump_hangs import find_dump_delays, find_dump_hangs
 from agent.job.causes.generic import find_boxed, find_generic
@@ -28,6 +29,7 @@ from agent.job.causes.processes import (
     find_alone,
     find_dead,
     find_exits,
+    find_late,
     find_missing,
     find_missing_gpus,
     find_oom,
@@ -39,6 +41,8 @@ from agent.job.causes.rank_values import find_slow_ranks
 from agent.job.causes.ras_hangs import find_ras_hangs
 from agent.job.causes.slow import find_slow
 from agent.job.causes.slow_metrics import find_slow_metrics, find_slow_pairs
+from agent.job.causes.stacks import find_elsewhere
+from agent.job.causes.storage import find_lost_storage
 from agent.job.causes.transport import (
     find_device_counts,
     find_efa_plugin,
@@ -76,7 +80,7 @@ def find_candidates(evidence: Evidence) -> list[PossibleCause]:
 _GENERAL = frozenset(("aborted", "exit-code", "signal", "killed", "bus-error", "worker-died", "crash"))
 _OF_ALL = (
     find_watchdog_hangs, find_dump_hangs, find_dump_delays, find_ras_hangs, find_slow, find_slow_pairs,
-    find_slow_metrics, find_slow_ranks, find_pace, find_links, find_host_copies,
+    find_slow_metrics, find_slow_ranks, find_pace, find_links, find_host_copies, find_elsewhere, find_shared_cores,
 )  # fmt: skip
 # By `find_watchdog_hangs` and `find_exits`
 _READ_TOGETHER = frozenset(
@@ -115,6 +119,8 @@ _SPECIAL = {
     "hccl-root-timeout": find_missing,
     "ras-dead-peer": find_dead,
     "pod-not-placed": find_unplaced,
+    "rendezvous-timeout": find_late,
+    "storage-lost": find_lost_storage,
     "gpus-missing": find_missing_gpus,
     "gpu-memory-fault": find_amd_faults,
     "gpu-hang": find_amd_faults,

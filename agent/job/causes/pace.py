@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause
 from agent.job.evidence import Evidence
-from agent.job.pace import PaceChange, PaceSeries, find_change, find_compilations, find_data_share, measure
+from agent.job.pace import (
+    PaceChange,
+    PaceSeries,
+    find_change,
+    find_compilations,
+    find_data_share,
+    find_data_stalls,
+    measure,
+)
 from probes.text import find_median
 
 _SURE = 1.5  # times as long: no noise of a shared host or network
@@ -45,6 +53,20 @@ def _find_reasons(evidence: Evidence, file: int, series: PaceSeries) -> Iterator
             "more workers of the loader, and CPU cores for them: `taskset -cp PID`; work that each sample costs there",
         ]
         slow.show_text(text, evidence.names[file], series.lines[0])
+        yield slow
+    if stalls := find_data_stalls(series):
+        longest = _format(max(series.values[place] for place in stalls), series)
+        text = (
+            f"{len(stalls)} of {len(series.values)} steps waited for data, up to {longest}: the others take "
+            f"{_format(find_median(series.values), series)}"
+        )
+        slow = PossibleCause("data-stalls", "slow", "unknown", text, "medium")
+        slow.next = [
+            "the storage that the loader reads, at those times: `nfsiostat 5`, `iostat -x 5`, the host's kernel log "
+            "(nfs, lustre, gpfs); whether other jobs use it then",
+            "a copy of the data on a local NVMe, or more that is read ahead (prefetch_factor, workers)",
+        ]
+        slow.show_text(text, evidence.names[file], series.lines[stalls[0]])
         yield slow
     if (count := find_compilations(series)) is not None:
         pace = _format(find_median(series.values), series)

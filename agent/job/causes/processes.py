@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agent.job.candidate import PossibleCause, find_hosts, first_of, name_hosts, name_numbers
+from agent.job.candidate import PossibleCause, find_hosts, first_of, name_hosts, name_numbers, suspect_ranks
 from agent.job.causes.generic import describe, find_generic
 from agent.job.evidence import Evidence, LineEvent
 from agent.job.lines import LogLine
@@ -256,14 +256,44 @@ _MOST_RANKS = 100_000
 
 def find_unplaced(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Parts of a job for which there is no host; a note where one was found later."""
-    placed = bool(evidence.find_events("pod-placed"))
+    placed = {event.groups["number"] for event in evidence.find_events("pod-placed")}
+    pods = {pod for event in events if (pod := event.groups.get("pod"))}
     ray = [event.groups for event in evidence.find_events("ray-resources")]
     there = max((int(groups["number"]) for groups in ray if "number" in groups), default=0)
     wanted = max((int(groups["seq"]) for groups in ray if "seq" in groups), default=0)
-    for candidate in find_generic(evidence, events):
+    left_out = [event for event in events if event.groups.get("pod") in pods - placed]
+    for candidate in find_generic(evidence, left_out or events):
         if 0 < there < wanted:
             candidate.summary += f"; Ray has {there} GPUs, and {wanted} are asked for: a host registered fewer"
-        candidate.role = "note" if placed else candidate.role
+        if placed and pods <= placed:
+            candidate.role = "note"
+        elif pods and not evidence.progress:
+            candidate.role = "error"  # which the others waited for
+            candidate.summary += f" (pod {', '.join(sorted(pods - placed)[:3])})"
+        yield candidate
+
+
+def find_late(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """A rendezvous that ran into its time-out; who comes to it after that is the one that the others waited for."""
+    yield from find_generic(evidence, events)
+    gave_up = {rank for event in events if (rank := evidence.rank_of(event.line)) is not None}
+    last = max((event.line for event in events), key=lambda line: (line.file, line.number))
+    late = [
+        event
+        for event in evidence.find_events("store-unreachable")
+        if event.line.file == last.file and event.line.number > last.number
+        if (rank := evidence.rank_of(event.line)) is not None and rank not in gave_up
+    ]
+    ranks = sorted({rank for event in late if (rank := evidence.rank_of(event.line)) is not None})
+    if gave_up and ranks and len(ranks) < len(gave_up):
+        text = "came to the rendezvous after the others had given up: what it did before took too long"
+        candidate = suspect_ranks(evidence, "rendezvous-late", "error", ranks, text, "medium")
+        candidate.add_events(evidence, late)
+        candidate.next = [
+            "the lines of this rank before its first one of the rendezvous: the image that is imported, a mount, a "
+            "download; the same on the other hosts, and how long it took there",
+            "the image or data on local storage of every host before the job starts, or a longer time-out",
+        ]
         yield candidate
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause, name_numbers, suspect_ranks
 from agent.job.evidence import Evidence
-from agent.job.rank_values import RankBlock
+from agent.job.rank_values import Extremes, RankBlock
 from probes.text import find_median, lazy_pattern
 
 _LEAST_RANKS, _MANY_RANKS = 4, 8
@@ -51,6 +51,7 @@ def find_slow_ranks(evidence: Evidence) -> Iterator[PossibleCause]:
             slow[ranks].append(shown)
     if not slow:
         yield from _find_stated(evidence)
+        yield from _find_extreme(evidence)
     for ranks, rows in slow.items():
         candidate = _describe(evidence, ranks, rows, len(blocks) > len(rows))
         if waited := next((row for row in waits if _is_waited_for(row, ranks)), None):
@@ -76,6 +77,40 @@ def _find_stated(evidence: Evidence) -> Iterator[PossibleCause]:
     for row in rows[:3]:
         candidate.show_text(row.text, evidence.names[row.file], row.line)
     candidate.next = [_GPU_STEP]
+    yield candidate
+
+
+def _find_extreme(evidence: Evidence) -> Iterator[PossibleCause]:
+    """The rank whose steps take by far the longest in most reports of extremes; what else it is the extreme of."""
+    reports = evidence.rank_values.extremes
+    longest: list[tuple[int, Extremes]] = []
+    for report in reports:
+        times = [
+            (most, least, rank) for least, _, most, rank, unit in report.rows.values() if unit in ("ms", "us", "s")
+        ]
+        most, least, rank = max(times, default=(0.0, 0.0, 0))  # of the step, not of a part of it
+        if most > _TIME_ABOVE * least:
+            longest.append((rank, report))
+    rank, count = next(iter(Counter(number for number, _ in longest).most_common(1)), (0, 0))
+    if count < 2 or 2 * count <= len(reports):
+        return
+    report = next(report for number, report in reversed(longest) if number == rank)
+    own = [
+        f"{name} {least if least_of == rank else most:g}{unit} ({'most' if least_of == rank else 'least'} of others "
+        f"{most if least_of == rank else least:g})"
+        for name, (least, least_of, most, most_of, unit) in report.rows.items()
+        if (rank in (least_of, most_of)) and most > _TIME_ABOVE * least
+    ]
+    candidate = suspect_ranks(
+        evidence, "rank-slower", "slow", [rank], f"is slower than the others: {', '.join(own[:5])}", "medium"
+    )
+    for _, shown in longest[-3:]:
+        candidate.show_text(shown.text[:400], evidence.names[shown.file], shown.line)
+    candidate.next = [
+        _GPU_STEP,
+        "where its clock is low and its temperature high: airflow, fans and heat sink of that host: "
+        "`nvidia-smi -q -d PERFORMANCE,TEMPERATURE` there",
+    ]
     yield candidate
 
 

@@ -33,6 +33,7 @@ def find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> It
     if facts.network == "Socket" or "NET/Socket" in facts.transports:
         yield from _find_sockets(evidence, events)
         return
+    yield from _find_far_pairs(evidence)
     ways = {way: count for way, count in facts.transports.items() if way.startswith("NET/IB")}
     copied = sum(count for way, count in ways.items() if "GDRDMA" not in way)
     if ways and copied == sum(ways.values()):
@@ -73,6 +74,31 @@ def _find_mixed(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Possi
         "the same settings and devices on all hosts",
     ]
     return candidate
+
+
+def _find_far_pairs(evidence: Evidence) -> Iterator[PossibleCause]:
+    """A GPU and NIC that GPUDirect RDMA leaves out on one host, while the same pair of another host has it."""
+    pairs = [event for event in evidence.find_events("gpudirect-pair") if evidence.host_of(event.line)]
+    enabled = {event.groups["number"]: event.groups["seq"] for event in pairs if event.groups["kind"] == "Enabled"}
+    far = [event for event in pairs if event.groups["kind"] == "Disabled" and event.groups["number"] in enabled]
+    if not far or len(far) * 2 > len(pairs):
+        return
+    names = ", ".join(dict.fromkeys(f"GPU {event.groups['number']}" for event in far[:4]))
+    hosts = list(dict.fromkeys(host for event in far if (host := evidence.host_of(event.line))))
+    first = far[0].groups
+    text = (
+        f"{names} of {name_hosts(hosts)} goes without GPUDirect RDMA, through host memory: distance {first['seq']}, "
+        f"and {enabled[first['number']]} on the other hosts"
+    )
+    candidate = PossibleCause("gpudirect-pair-far", "slow", "hardware", text, "medium")
+    candidate.blame(hosts=hosts)
+    candidate.add_events(evidence, far)
+    candidate.next = [
+        f"`nvidia-smi topo -m` on {name_hosts(hosts)} and on another host: the slot or PCIe switch of this NIC; "
+        "`fabricscope scan` on both and `fabricscope diff`",
+        "firmware settings of the PCIe switch (ACS) and of NPS or sub-NUMA clustering that differ between the hosts",
+    ]
+    yield candidate
 
 
 def _find_sockets(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:

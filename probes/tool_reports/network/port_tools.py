@@ -44,7 +44,7 @@ _REPORTER_STATE = lazy_pattern(
 _GAUDI = lazy_pattern(r"(?P<device>(?:accel|hl)\d{1,3}):?")
 _PORT = lazy_pattern(r"port {1,8}(?P<port>\d{1,3}):?\s{1,16}(?P<state>UP|DOWN)", re.IGNORECASE)
 _COUNT = lazy_pattern(
-    r"(?P<count>\d{1,3}) ports? (?P<state>up|down)\b(?: {0,4}\((?P<ports>[\w ,]{1,200})\))?.{0,80}", re.IGNORECASE
+    r"(?P<count>\d{1,3}) ports? (?P<state>up|down)\b(?: {0,4}\(\[?(?P<ports>[\w ,]{1,200})\]?\))?.{0,80}", re.IGNORECASE
 )
 _NIC_PORT = lazy_pattern(
     r"Port {0,20}: (?P<port>[\w:./-]{1,60})(?: .*)?|(?P<nic>PORT_\d{1,3}):|Device: (?P<cxi>cxi\d{1,3})"
@@ -270,8 +270,8 @@ def list_nic_ports(text: str) -> list[ToolReport]:
 def list_gaudi_ports(text: str) -> list[ToolReport]:
     """Ports of Gaudi cards that the script of the driver reports as down. Raises ParseError.
 
-    >>> [(r.subject, r.detail) for r in list_gaudi_ports("accel0\\n3 ports up\\naccel1\\n1 ports down (port 23)\\n")]
-    [('accel1', (('what', '1 of 1 ports (port 23)'),))]
+    >>> [(r.subject, r.detail) for r in list_gaudi_ports("accel0\\n0 ports down\\naccel1\\n1 ports down ([23])\\n")]
+    [('accel1', (('what', '1 of 1 ports (23)'),))]
     """
     states: dict[str | None, list[tuple[str, str, int]]] = {}  # None: of `hl-smi -n link`, which names no card
     missing: list[str] = []
@@ -290,7 +290,8 @@ def list_gaudi_ports(text: str) -> list[ToolReport]:
             missing.append(device)
     if not missing and not any(states.values()):
         raise ParseError("no port of a Gaudi card")
-    reports = [_report_card(card, rows) for card, rows in states.items() if any(row[0] == "down" for row in rows)]
+    down = {card for card, rows in states.items() if any(state == "down" and count for state, _, count in rows)}
+    reports = [_report_card(card, rows) for card, rows in states.items() if card in down]
     none = [ToolReport("gaudi-no-interface", card, _NONE) for card in missing]
     if len(missing) == len(states) > 1:
         none = [state_fault("gaudi-no-interface", None, f"{len(missing)} cards", _NONE)]

@@ -21,7 +21,8 @@ from probes.tool_reports.tables.quantities import find_quantity, is_by_use, is_l
 
 _WORDS = lazy_pattern(r"[^\s=:,;|()\[\]{}<>\"']+")
 _STATED = lazy_pattern(rf"(?i){WELL}|{IN_USE}|{NOT_USED}|{TROUBLE}|on|auto|enabled?|true|false")
-_POWER = lazy_pattern(r"P\d{1,2}")  # of a GPU, by its load
+_OF_NOW = lazy_pattern(r"P\d{1,2}|(?:\d{1,5}[smhdwy])+")  # by the load of a GPU; an age
+_SHORT_NUMBER = lazy_pattern(r"\d{1,4}")
 _INDEXED = lazy_pattern(r"[A-Za-z][A-Za-z_.-]*\{\}[A-Za-z_./:{}-]*")  # a name with a number in it
 _OWN = "{}"  # in place of the part's own name
 _FAR = 1.5  # numbers that are nearer are no other setting
@@ -41,6 +42,7 @@ _OF_USE = lazy_pattern(r"(?i)\bpts/|\btty|\busers?\b|python|\.(?:py|sh)\b|/(?:ho
 _COUNTED_LINE = lazy_pattern(r"\d{1,4} \S")  # of uniq -c
 _CORES = lazy_pattern(r"\d{1,4}(?:-\d{1,4})?")
 _OF_CORES = lazy_pattern(r"(?i)\b(?:affinity|cpus?|cores?|cpus_allowed(?:_list)?|mask)\b")
+_OF_CHOICE = lazy_pattern(r"\b(?:priority|prio|index|class|queue|tc|dscp|cos|vlan|numa|node|socket|rank|gid)$")
 _OF_SETTING = lazy_pattern(r"\b(?:partition\w*|mode|profile|policy|type)$")  # of memory, too
 _SET = lazy_pattern(r"(?i)[a-z][\w.-]*(?:[:=]| )[ \t]*\S.*|[a-z]+_[a-z_]+")  # a setting, or the name of a module
 _CLOCK = lazy_pattern(r"\d{1,2}|\d{4}-\d\d-\d\d\S{0,30}|(?i:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul"
@@ -84,14 +86,17 @@ def list_loop_faults(text: str, counts: Callable[[str, str], bool] | None = None
         odd |= {number: fails} if fails else {}
     for lines in zip(*(part.lines for _, part in whole), strict=True):
         for place, usual in _list_odd([part.name for _, part in whole], lines, counts):
-            own, usual_line = _cut(whole[place][1].name, lines[place], whole[usual][1].name, lines[usual])
-            odd.setdefault(whole[place][0], []).append(f"{own} ({whole[usual][1].name}: {usual_line})")
+            (number, part), (_, other) = whole[place], whole[usual]
+            if counts and len(part.lines) > 1 and not _begin_alike(part.name, lines[place], other.name, lines[usual]):
+                continue  # a block of unknown form has other lines here
+            own, usual_line = _cut(part.name, lines[place], other.name, lines[usual])
+            odd.setdefault(number, []).append(f"{own} ({other.name}: {usual_line})")
     peers = [part for number, part in enumerate(parts) if number not in odd]
     odd = {number: said for number, said in odd.items() if not _is_no_peer(parts[number], peers)}
     return [
         state_fault("loop-odd", parts[number].name, "; ".join(said[:_SAID])[: 3 * _SHOWN], said[0])
         for number, said in sorted(odd.items())
-        if len(odd) <= max(1, len(parts) // SHARE)
+        if len(odd) <= (1 if counts else max(1, len(parts) // SHARE))
     ]
 
 
@@ -101,10 +106,19 @@ def _is_stated(line: str, word: str) -> bool:
     >>> _is_stated("technician Bob", "Bob"), _is_stated("trust: pcp", "pcp"), _is_stated("pfc auto", "auto")
     (False, True, True)
     """
-    if _POWER.fullmatch(word):
+    if _OF_NOW.fullmatch(word):
         return False
     at = line.find(word)
     return bool(any(map(str.isdigit, word)) or _STATED.fullmatch(word) or line[:at].rstrip().endswith((":", "=")))
+
+
+def _begin_alike(name: str, line: str, usual_name: str, usual: str) -> bool:
+    return _are_alike(name, line.split(" ")[0], usual_name, usual.split(" ")[0])
+
+
+def _are_alike(name: str, word: str, usual_name: str, usual: str) -> bool:
+    """Whether two words are the same one, but for what is of the part that each is of."""
+    return not _list_forms(word, name).keys().isdisjoint(_list_forms(usual, usual_name))
 
 
 def _cut(name: str, line: str, usual_name: str, usual: str) -> tuple[str, str]:
@@ -118,11 +132,7 @@ def _cut(name: str, line: str, usual_name: str, usual: str) -> tuple[str, str]:
     if len(line) < _SHORT or len(words) != len(others):
         return line, usual
     pairs = enumerate(zip(words, others, strict=True))
-    at = [
-        place
-        for place, (one, other) in pairs
-        if _list_forms(one, name).keys().isdisjoint(_list_forms(other, usual_name))
-    ]
+    at = [place for place, (one, other) in pairs if not _are_alike(name, one, usual_name, other)]
     if not at or at[-1] - at[0] > _MOST_CUT:
         return line, usual
     first = at[0] if "=" in words[at[0]] else max(0, at[0] - 1)
@@ -165,8 +175,11 @@ def _list_lines_missing(parts: Sequence[_Part]) -> Iterator[tuple[int, list[str]
     if len(short) != 1 or len(set(map(len, others))) > 1:
         return
     own = lines[short[0]]
-    of_all = [line for line in others[0] if all(line in other for other in others[1:])]
-    missing = [line for line in of_all if line not in own and _SET.fullmatch(line) and not _is_of_moment(line)]
+    labels = [{line.split(" ")[0] for line in other} for other in others]
+    of_all = [line for line in others[0] if all(line.split(" ")[0] in other for other in labels)]
+    present = {line.split(" ")[0] for line in own}
+    absent = [line for line in of_all if line.split(" ")[0] not in present]
+    missing = [line for line in absent if _SET.fullmatch(line) and not _is_of_moment(line)]
     if missing and len(own) + len(missing) == len(others[0]):
         yield short[0], [f'without "{line}"' for line in missing]
 
@@ -197,12 +210,14 @@ def _list_odd(
     for place, column in enumerate(zip(*words, strict=True)):
         if all(map(_CORES.fullmatch, column)) and _OF_CORES.search(" ".join(words[0][:place])):
             column = tuple(f"{_count_cores(word)} cores" for word in column)
+        is_row = sum(read_number(word) is not None for word in words[0]) > _MOST_NUMBERS
+        column = column if is_row else _count_from_own(column, names)
         forms = [_list_forms(word, name) for word, name in zip(column, names, strict=True)]
         common, times = Counter(form for of_one in forms for form in of_one).most_common(1)[0]
         others = [at for at, of_one in enumerate(forms) if common not in of_one]
         if not others or times < FEWEST - 1 or len(others) > max(1, len(lines) // SHARE):
             continue
-        label = normalize(" ".join(words[others[0]][max(0, place - 3) : place]))
+        label = normalize(" ".join(_list_label(words[others[0]][:place])))
         is_row = sum(read_number(word) is not None for word in words[others[0]]) > _MOST_NUMBERS
         if column[0].endswith(" cores"):
             others = [at for at in others if int(column[at].split()[0]) < int(common.split()[0])]  # a launcher has all
@@ -215,6 +230,30 @@ def _list_odd(
     like = next((at for at in range(len(lines)) if at not in odd), None)
     if like is not None:
         yield from ((at, like) for at in sorted(odd))
+
+
+def _list_label(before: Sequence[str]) -> Sequence[str]:
+    """The words that name a value: up to three, behind the value before it.
+
+    >>> _list_label(["local_rank", "4", "pid", "41224", "CUDA_VISIBLE_DEVICES"])
+    ['CUDA_VISIBLE_DEVICES']
+    """
+    begin = next((at for at in range(len(before), 0, -1) if before[at - 1].isdecimal()), 0)
+    return before[max(begin, len(before) - 3) :]
+
+
+def _count_from_own(words: Sequence[str], names: Sequence[str]) -> Sequence[str]:
+    """Numbers that run with those of the parts, but for one, as their distance to the part's own.
+
+    >>> _count_from_own(["0", "1", "1", "3"], ["h1", "h2", "h3", "h4"]), _count_from_own(["4", "9"], ["h1", "h2"])
+    (['own -1', 'own -1', 'own -2', 'own -1'], ['4', '9'])
+    """
+    own = [re.search(r"(\d{1,6})\D{0,20}$", name) for name in names]
+    if not all(own) or not all(map(_SHORT_NUMBER.fullmatch, words)) or len(set(words)) < len(words) - 1:
+        return words
+    far = [int(word) - int(number[1]) for word, number in zip(words, own, strict=True) if number]
+    _, times = Counter(far).most_common(1)[0]
+    return [f"own {distance:+d}" for distance in far] if times == len(words) - 1 >= FEWEST - 1 else words
 
 
 def _list_forms(word: str, name: str) -> dict[str, None]:
@@ -265,6 +304,8 @@ def _is_other(label: str, value: str, usual: str, after: Sequence[str], is_row: 
     unit = unit or " ".join(after)
     if own[1] != unit_of_most:
         return True
+    if _OF_CHOICE.search(label) and not own[1]:
+        return True  # the next number is another choice
     if unit in _OF_LOAD or (unit == "GT/s" and number > most):
         return False  # idle devices slow their links
     quantity = find_quantity(label, unit.lower(), "")

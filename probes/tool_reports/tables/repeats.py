@@ -16,11 +16,12 @@ from probes.tool_reports.tables.entries import ADDRESS, FEWEST
 _MOST_LINES, _LONGEST, _MOST_PARTS, _MOST_BELOW, _MOST_BEFORE = 800, 240, 128, 40, 6
 _EDGE = lazy_pattern(r"[|+*•#>-]{1,12}(?=\s)|(?<=\s)[|+]{1,4}(?=\s|$)")
 _RULE = lazy_pattern(r"[\W_]*")  # a line of no letters: it divides
-_NUMBER = lazy_pattern(r"[0-9a-fA-F]*[0-9][0-9a-fA-F]*")
+_NUMBER = lazy_pattern(r"[0-9a-fA-F]+")
 _BARE = lazy_pattern(r"[#\[(]?\d{1,4}[\]):,.]*")  # a name only with the word before it
-_LONE = lazy_pattern(r"(?:\d{1,4}[.:,)/-]?){1,4}|\d{4}-\d\d.*|\[\d.*|.*\d:\d\d.*")  # a number or a time: no name
+_LONE = lazy_pattern(r"(?:\d{1,4}[.:,)/-]?){1,4}|\d{4}-\d\d.*|\[[\d:.,+TZ-]*\]?:?|.*\d:\d\d.*")  # no name
+_INNER = lazy_pattern(r"[\]\[<>]")
 _KIND = lazy_pattern(r"[A-Za-z][\w./-]{1,30}")
-_QUOTES = "[](){}<>:,;'\""
+_QUOTES = "[](){}<>:,;$#'\""
 
 
 class _Head(NamedTuple):
@@ -68,12 +69,16 @@ def _read_head(line: str) -> _Head | None:
     words = line.split()
     for at, word in enumerate(words[:_MOST_BEFORE]):
         word = word.removesuffix("'s")
-        bare, kind = word.strip(_QUOTES), words[at - 1].rstrip(":") if at else ""
+        bare, kind = word.strip(_QUOTES), words[at - 1].strip(_QUOTES) if at else ""
         if _BARE.fullmatch(word) and _KIND.fullmatch(kind):
             bare = f"{kind} {bare}"
         elif not any(map(str.isdigit, bare)) or (_LONE.fullmatch(word) and not ADDRESS.fullmatch(bare)):
             continue
+        elif _INNER.search(bare):  # [1,16]<stdout>
+            bare = word.rstrip(":")
         name, _, value = bare.partition("=")
+        if not any(map(str.isdigit, name)):  # rank=0
+            name, value = f"{name} {value}", ""
         before = words[:at] if any(map(str.isdigit, "".join(words[:at]))) else []
         rest = [*before, *([value] if value else []), *words[at + 1 :]]
         return _Head(" ".join(map(_form, [*words[:at], word.partition("=")[0]])), name, " ".join(rest))
@@ -81,11 +86,20 @@ def _read_head(line: str) -> _Head | None:
 
 
 def _form(word: str) -> str:
-    return str(_NUMBER.sub("0", ADDRESS.sub("@", word)))
+    return str(_NUMBER.sub(lambda match: "0" if any(map(str.isdigit, match[0])) else match[0], ADDRESS.sub("@", word)))
+
+
+def _is_same(heads: Sequence[tuple[str, _Head | None]], at: int, before: int | None) -> bool:
+    """Whether a line begins with the name of the line that had one before it: it is of the same part."""
+    head, other = heads[at][1], heads[before][1] if before is not None else None
+    return head is not None and other is not None and head.name == other.name
 
 
 def _cut(heads: Sequence[tuple[str, _Head | None]], places: Sequence[int]) -> list[tuple[str, Sequence[str]]]:
     """The parts that begin at these lines, of those that have as many lines as most."""
+    places = [at for at, before in zip(places, (None, *places), strict=False) if not _is_same(heads, at, before)]
+    if len(places) < FEWEST:
+        return []
     ends = [*places[1:], len(heads)]
     sizes = Counter(end - at for at, end in zip(places[:-1], ends[:-1], strict=True))
     size, times = sizes.most_common(1)[0]

@@ -22,7 +22,7 @@ _JOINED = lazy_pattern(r"(?<=\w)=(?=\S)")
 _COMMA = lazy_pattern(r",(?=\s)")
 _HEADING = lazy_pattern(r"[ \t]*[|,;][ \t]*|[ \t]+")
 _NAME = lazy_pattern(r"[A-Za-z][\w./%()\[\]-]{0,40}")  # of a column
-_EMPTY = frozenset((":", "=", "–", "—", "->", "=>", "-->", "..", "..."))  # between a name and its value
+_EMPTY = frozenset((":", "=", "–", "—", "..", "...", "->", "=>", "-->", "<->", "<-->", "<=>"))  # before a value
 _COUNTED = lazy_pattern(r"#?(?:\d{1,4}|[A-Z]\d{0,2}):?")
 _NAMED = lazy_pattern(
     r"(?=.{0,40}\d)[A-Za-z][\w./:>-]{0,40}(?: #?[A-Z]?\d{1,4})?[:=]?|\d{1,4}:?|[0-9a-f:]{2,12}\.[0-7]|/[\w./-]{1,60}"

@@ -33,6 +33,7 @@ _PARTS = lazy_pattern(
     r"bdf|index|(?:gpu|npu|card|device|port) (?:id|index|idx|no|number|name)|(?:ib|rdma) (?:device|dev|port))"
 )
 _NAME = "name"  # which names the row where no other column names its host
+_OF_PLACE = lazy_pattern(r"numa|socket|node")  # of an accelerator: no count
 _ACCELERATOR = lazy_pattern(r"\b(?:gpu|npu|hpu|xpu)s?\b")
 _OF_GPUS = lazy_pattern(  # the name of a host that has accelerators
     r"(?i)(?:^|[^a-z0-9])(?:gpu|npu|dgx|hgx|geforce|rtx|tesla|[abhlv][1-9]0{1,2}s?|g?b[23]00|mi\d{2,3}[ax]?)(?![a-z])"
@@ -281,7 +282,8 @@ def _list_without(columns: Sequence[_Column], rows: Sequence[_Row]) -> Iterator[
     """Hosts that by their name have GPUs, and for which no column counts any, while it does for others of their kind.
     What is free alone shows nothing: it may be in use."""
     counts = [column for column in columns if column.quantity in ("count", "varying") and not column.wanted]
-    counts = [column for column in counts if _ACCELERATOR.search(_simplify(column.name))]
+    names = [(column, _simplify(column.name)) for column in counts]
+    counts = [column for column, name in names if _ACCELERATOR.search(name) and not _OF_PLACE.search(name)]
     if len(counts) < 2 and all(column.quantity == "varying" for column in counts):
         return
     numbers = [[number[0] if (number := read_number(row.cells[column.at])) else 0 for column in counts] for row in rows]

@@ -121,6 +121,12 @@ _BGP = "Neighbor  V  AS  MsgRcvd  MsgSent  InQ  OutQ  Up/Down  State/PfxRcd\n"
 _PFC = "n{}: prio-pfc 0:off 1:off 2:off 3:{} 4:off 5:off 6:off 7:off\n"
 
 
+_WATCHDOG = (  # of EOS
+    "leaf-a1#show priority-flow-control\nGlobal PFC : Enabled\n"
+    "Port  Status  Priorities  Action  Timeout  Recovery  Polling  Note\n"
+)
+
+
 def _sessions(state: str) -> str:
     rows = ((n, state if n == 3 else 52) for n in range(1, 5))
     return _BGP + "".join(f"spine{n}(swp5{n})  4  65000  402211  402198  0  0  3d02h11m  {last}\n" for n, last in rows)
@@ -137,8 +143,19 @@ def _sessions(state: str) -> str:
         (_sessions("51"), None),
         ("".join(_PFC.format(n, "off" if n == 4 else "on") for n in range(1, 7)), "node"),
         ("".join(_PFC.format(n, "on") for n in range(1, 7)), None),
+        (_WATCHDOG + "".join(f"Et{n}/1 E A W 3 errdisable 0.2 0.4 auto / 0.100\n" for n in range(1, 5)), None),
     ],
-    ids=["downs", "few downs", "a list", "BGP idle", "BGP active", "BGP", "PFC of one host", "PFC"],
+    ids=[
+        "downs",
+        "few downs",
+        "a list",
+        "BGP idle",
+        "BGP active",
+        "BGP",
+        "PFC of one host",
+        "PFC",
+        "what a watchdog would do",
+    ],
 )
 def test_what_may_be_usual_is_a_note(tmp_path: Path, text: str, label: str | None) -> None:
     try:

@@ -54,6 +54,49 @@ _LINKS = "GPU 3: Tesla V100-SXM2-16GB (UUID: GPU-0f)\n" + "".join(
 )
 
 
+_RECOVERED = "$ nvidia-smi nvlink -e -i 3 | grep recovery\n" + "".join(
+    f"\t Link {link}: Link recovery failed events: {{{link}}}\n" for link in range(4)
+)
+_GIDS = (
+    "DEV     PORT    INDEX   GID                                     IPv4            VER     DEV\n"
+    "---     ----    -----   ---                                     ------------    ---     ---\n"
+    "mlx5_2  1       3       0000:0000:0000:0000:0000:ffff:0a00:0409 10.0.4.9        v2      eth4\n"
+    "mlx5_3  1       3       0000:0000:0000:0000:0000:ffff:{} {}        v2      eth5\n"
+    "n_gids_found=2\n"
+)
+_OF_JQ = """$ curl -sk https://bmc/redfish/v1/Systems/HGX_Baseboard_0/Processors/GPU_SXM_3 | jq '{Id,SystemInterface}'
+{
+  "Id": "GPU_SXM_3",
+  "SystemInterface": {
+    "InterfaceType": "PCIe",
+    "PCIe": {
+      "LanesInUse": %d,
+      "MaxLanes": 16,
+      "PCIeType": "Gen5"
+    }
+  }
+}
+"""
+_PING = (
+    "$ ping -c 3 -M do -s {} 10.7.0.4\nPING 10.7.0.4 (10.7.0.4) {}({}) bytes of data.\n\n"
+    "--- 10.7.0.4 ping statistics ---\n3 packets transmitted, 0 received, 100% packet loss, time 2041ms\n"
+)
+_IMEX = (
+    "$ nvidia-imex-ctl -N\nConnectivity Table Legend:\nI - Invalid - Node wasn't reachable\n"
+    + "".join(
+        f"Node #{n}   - 10.3.0.{n}   - READY                - Version: {{{n}}} - Hostname: t{n}\n" for n in range(4)
+    )
+    + "Domain State: {4}\n"
+)
+_NPU_ROWS = "".join(  # of `npu-smi info`, without its heading
+    f"| {n}     910B3              | {{{n}:<13}} | 93.1        45                0    / 0             |\n"
+    f"| 0                         | 0000:{bus}:00.0  | 0           0    / 0          3361 / 65536         |\n"
+    for n, bus in enumerate(("C1", "01", "C2", "02"))
+)
+_HCA = "hca_id:\tmlx5_{}\n\tfw_ver:\t\t\t\t28.41.{}\n"
+_HCA_PORT = "\t\tport:\t{}\n\t\t\tstate:\t\t\t{}\n\t\t\tactive_width:\t\t4X (2)\n\t\t\tactive_speed:\t\t{}\n"
+_CA = "CA 'mlx5_{}'\n\tCA type: MT4129\n\tNumber of ports: {}\n\tFirmware version: 28.41.1000\n"
+_CA_PORT = "\tPort {}:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: {}\n\t\tLink layer: InfiniBand\n"
 _P2P = "$ nvidia-smi topo -p2p n\n \tGPU0\tGPU1\tGPU2\tGPU3\n{}"
 _SLOWED = "".join(  # of `nvidia-smi -q`; the third GPU differs
     f"GPU 00000000:{gpu}E:00.0\n    Clocks Event Reasons Counters\n"
@@ -70,6 +113,17 @@ _CLOCKS = (
 def p2p(*words: str) -> str:
     """The matrix, with these words in the rows of the four GPUs."""
     return _P2P.format("".join(f" GPU{gpu}\t{row}\n" for gpu, row in enumerate(words)))
+
+
+def hcas(odd: int | None = None, two: int | None = None, state: str = "PORT_ACTIVE (4)") -> str:
+    """Of `ibv_devinfo` through grep: one with other firmware, one with two ports of half the speed."""
+    text = ""
+    for n in range(5):
+        speed = "50.0 Gbps (64)" if n == two else "100.0 Gbps (128)"
+        text += _HCA.format(n, 1002 if n == odd else 1000)
+        for port in range(1, 3 if n == two else 2):
+            text += _HCA_PORT.format(port, "PORT_ACTIVE (4)" if n else state, speed)
+    return text
 
 
 def findings_of(tmp_path: Path, text: str) -> list[str]:
@@ -246,6 +300,37 @@ TEXTS = {
         _ACTION.format("0x4 (Drain and Reset)"),
         ["warning gpu-xid device 0000:5e:00.0"],
     ),
+    "one GPU that is not registered, through grep": (
+        "$ nvidia-smi -q | grep -E '^GPU 0|State|Status'\n" + "".join(
+            f"GPU 00000000:{bus}:00.0\n        State                             : {state}\n"
+            f"        Status                            : {'N/A' if state == 'In Progress' else 'Success'}\n"
+            for bus, state in (("18", "Completed"), ("3B", "In Progress"), ("5D", "Completed"), ("9A", "Completed"))
+        ),
+        [f"warning {_SAVED} device 0000:3b:00.0"],
+    ),
+    "a link that did not recover": (_RECOVERED.format(0, 0, 4, 0), [f"info {_SAVED} node"]),
+    "links without a recovery": (_RECOVERED.format(0, 0, 0, 0), []),
+    "two devices with one address": (_GIDS.format("0a00:0409", "10.0.4.9"), [f"warning {_SAVED} node"]),
+    "an address for each device": (_GIDS.format("0a00:0609", "10.0.6.9"), []),
+    "lanes by jq": (_OF_JQ % 8, [f"warning {_SAVED} GPU_SXM_3"]),
+    "all lanes by jq": (_OF_JQ % 16, []),
+    "a limit within a job": (f"$ srun -w n7 bash -c 'ulimit -l'\n{65536}\n", ["warning gdr-memlock-low node"]),
+    "no limit within a job": ("$ srun -w n7 bash -c 'ulimit -l'\nunlimited\n", []),
+    "a large packet without an answer": (_PING.format(8972, 8972, 9000), [f"warning {_SAVED} 10.7.0.4"]),
+    "a small packet without an answer": (_PING.format(56, 56, 84), [f"warning {_SAVED} node"]),
+    "IMEX of another version": (
+        _IMEX.format("580.65.06", "580.65.06", "575.57.08", "580.65.06", "DEGRADED"),
+        [f"error {_SAVED} t2"],
+    ),
+    "IMEX of one version": (_IMEX.format(*["580.65.06"] * 4, "UP"), []),
+    "NPUs without a heading": (_NPU_ROWS.format("OK", "OK", "Alarm", "OK"), [f"error {_SAVED} GPU2"]),
+    "NPUs without a heading that are well": (_NPU_ROWS.format(*["OK"] * 4), []),
+    "firmware of one HCA": (hcas(odd=1), [f"info {_SAVED} mlx5_1"]),
+    "firmware of one HCA beside a port that is down": (
+        hcas(odd=1, state="PORT_DOWN (1)"),
+        ["info ib-port-down mlx5_0/1"],
+    ),
+    "one HCA with two ports": (hcas(two=2), [f"info {_SAVED} mlx5_2"]),  # a note: no rate is degraded
     "what an Xid would look like": (
         "A lost GPU would look like [Tue May  5 07:08:09 2026] NVRM: Xid (PCI:0000:5e:00): 79, GPU has fallen off\n",
         [],

@@ -413,3 +413,27 @@ def test_words_of_efa_without_its_status(tmp_path: Path) -> None:
 
     assert "EFA status 15 (unreachable remote)" in summary
     assert "its peer: i-0c1e6d3d5713" in summary
+
+
+@pytest.mark.parametrize(
+    ("log", "ended"),
+    [
+        (
+            "[n7:441] PMIX ERROR: ERROR in file gds_ds12_lock_pthread.c at line 169\n"
+            "WC0  264192  1024  4  2  31.49  3.904e+05 ( 4.880e+04)\n"
+            "              1 tests completed and passed residual checks,\n",
+            "well",
+        ),
+        (
+            "INFO:     Application startup complete.\n"
+            "ERROR 07-21 08:20:41 [serving_chat.py:200] ValueError: the maximum context length is 8192 tokens.\n"
+            "INFO 07-21 08:21:11 [loggers.py:118] Engine 000: Avg prompt throughput: 5159.7 tokens/s, Avg generation "
+            "throughput: 1840.0 tokens/s, Running: 64 reqs, Waiting: 0 reqs\n",
+            "unknown",
+        ),
+    ],
+    ids=["a benchmark that passed its own check", "a server that refuses one request"],
+)
+def test_what_a_job_goes_on_after_fails_none(tmp_path: Path, log: str, ended: str) -> None:
+    result = answer(tmp_path, log=log)
+    assert (ended, []) == (result.job.ended, result.causes)

@@ -43,7 +43,32 @@ OTHER_GROUP = timeout(5, 900, group="7 PG GUID 7(tensor_parallel)")
 OLD = "[E ProcessGroupNCCL.cpp:458] [Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, "
 OLD += "OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800887 milliseconds before timing out.\n"
 OWN = dump(6, -1, -1).replace("from  rank 1", "from this local rank")
+
+
+def stack(pid: int, *frames: str, rank: int | None = None) -> str:
+    """Of py-spy, the innermost frame first."""
+    head = "" if rank is None else f"Process {pid}: python -u train.py --local_rank={rank}\nPython v3.12.1 (python)\n\n"
+    return f'{head}Thread {pid} (active): "MainThread"\n' + "".join(f"    {frame}\n" for frame in frames)
+
+
+_BARRIER = ("synchronize (torch/cuda/__init__.py:985)", "barrier (torch/distributed/distributed_c10d.py:4551)")
+_DELETES = ("_rmtree_safe_fd (shutil.py:677)", "rotate (app/checkpoints.py:87)")
+_LOCKED = ("wait (torch/utils/file_baton.py:43)", "load (torch/utils/cpp_extension.py:1312)")
+_SERVES = ("select (selectors.py:468)", "poll (zmq/_poll.pyx:179)")
 LOGS = (
+    Log("a stack that is not in the barrier in which the others are",
+        steps(3) + "".join(stack(4710 + rank, *_BARRIER, rank=rank) for rank in range(3))
+        + stack(4713, *_DELETES, rank=3), "hung: stack-elsewhere (rank, medium, ranks [3])", "it uses files"),
+    Log("processes by their numbers alone", stack(4710, *_BARRIER) + stack(4711, "forward (app/model.py:8)"),
+        "hung: stack-elsewhere (rank, low)", "process 4711 is in forward (model.py), while 1 others"),
+    Log("all of them in one wait that is no collective", stack(4710, *_LOCKED, rank=0) + stack(4711, *_LOCKED, rank=1),
+        "hung: stack-elsewhere (software, medium, ranks [0, 1])", "it waits for a lock file"),
+    Log("faulthandler", "Current thread 0x00007f2b (most recent call first):\n"
+        '  File "/app/ckpt.py", line 8 in fsync_dir\n  File "/app/train.py", line 2 in main\n',
+        "hung: stack-elsewhere (software, medium)", "fsync_dir (ckpt.py)"),
+    Log("a server that has no request", steps(3) + stack(4710, *_SERVES), "unknown: no cause"),
+    Log("stacks of a job that goes on", stack(4710, *_LOCKED) + steps(3), "unknown: no cause"),
+    Log("all of them in one barrier", stack(4710, *_BARRIER) + stack(4711, *_BARRIER), "unknown: no cause"),
     Log("the rank that did not come, not the one whose time-out started the dumps",
         "".join(timeout(rank) for rank in (0, 1, 3)) + dump(2, 8, 8),
         "hung: rank-behind (rank, high, ranks [2])", "3 ranks waited"),

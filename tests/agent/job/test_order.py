@@ -18,6 +18,13 @@ _NO_GPU = "gpu7: RuntimeError: No CUDA GPUs are available\n"
 _NAN = "non-finite gradients on rank 3 (host gpu7, cuda:3) at step {}\n"
 _GDRCOPY = "WARN: GDRCopy open call failed, falling back to not using GDRCopy\n"
 _WAITING = "node gpu7 registered: {} of 8 GPUs\n"
+_PREEMPTED = "slurmstepd: error: *** JOB 88 ON gpu7 CANCELLED AT 2026-11-03T04:12:30 DUE TO PREEMPTION ***\n"
+_LOST = "gpu7 kernel: [11.5] Lustre: fs1-OST0003-osc-ff4c: Connection to fs1-OST0003 (at 192.0.2.1@o2ib) was lost; in\n"
+_BACK = "gpu7 kernel: [18.5] Lustre: fs1-OST0003-osc-ff4c: Connection restored to 192.0.2.1@o2ib (at 192.0.2.1@o2ib)\n"
+_TIMED_OUT = "[rank3]:[E1103 04:12:57.1 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation "
+_TIMED_OUT += (
+    "timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600042 ms\n"
+)
 
 LOGS = (
     Log("an abort follows from an error that no row explains", _UNKNOWN + _SIGABRT,
@@ -61,6 +68,27 @@ LOGS = (
         "Error: No available node types can fulfill resource request {'GPU': 1.0}.\n"
         " 0.0/7.0 GPU\n {'GPU': 1.0} * 8 (PACK): 1+ pending placement groups\n",
         "failed: pod-not-placed (software, medium)", "Ray has 7 GPUs, and 8 are asked for"),
+    Log("a host that was taken, and the job went on elsewhere",
+        _PREEMPTED + steps(3) + "`Trainer.fit` stopped: `max_epochs=20` reached.\n", "well: 1 note"),
+    Log("a regular end, and a failure below it",
+        "Job completed\n" + _PREEMPTED, "killed: job-displaced (unknown, high)"),
+    Log("counts of errors that are 0", steps() + "[HIP error count 0] [CUDA errors 0]\n", "unknown: no cause"),
+    Log("a server that was lost, and is not back, before a time-out", _LOST + _TIMED_OUT,
+        "failed: storage-lost (unknown, medium, gpu7)", "storage at fs1-OST0003"),
+    Log("a server that was lost and came back", _LOST + _BACK + steps(3) + "Training complete\n", "well: 1 note"),
+    Log("a rank that came when the others had given up",
+        "".join(f"{rank}: a.RendezvousTimeoutError\n" for rank in (0, 1)) +
+        "2: [E103 04:12:57.1 socket.cpp:1019] [c10d] The client socket has timed out after 60000ms while trying to "
+        "connect to (gpu1, 29400).\n",
+        "failed: rendezvous-late (rank, medium, ranks [2]), then ranks [0, 1, 2]"),
+    Log("a pod without a host, for which the placed ones waited",
+        "2m Warning FailedScheduling pod/w-2 0/4 nodes are available: 4 Insufficient nvidia.com/gpu.\n"
+        "3m Normal Scheduled pod/w-1 Successfully assigned ml/w-1 to gpu7\na.RendezvousTimeoutError\n",
+        "failed: pod-not-placed (software, medium)", "(pod w-2)"),
+    Log("the kernel's host is not that of the log",
+        "gpu8 kernel: mlx5_core 0000:a1:00.0: poll_health:829:(pid 0): Fatal error 1 detected\n"
+        "gpu7:471:481 [2] misc/socket.cc:540 NCCL WARN socketProgress: Connection closed by remote peer gpu8<41>\n",
+        "failed: nic-firmware-failed (hardware, high, gpu8)", "0000:a1:00.0 on gpu8"),
     Log("a library that is left out in a job that ends well", _GDRCOPY + steps() + "ALL TESTS PASSED\n",
         "well: 1 note"),
     Log("the same without an end", _GDRCOPY + steps(), "unknown: gdrcopy-failed (software, medium)"),

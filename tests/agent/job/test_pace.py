@@ -190,3 +190,25 @@ def test_what_is_printed_beside_the_time_of_a_step(line: str, cause: str, tmp_pa
     told = answer(tmp_path, [line.format(n=number) for number in range(10, 50)])
 
     assert [row.id for row in told.causes] == ([cause] if cause else [])
+
+
+@pytest.mark.parametrize(("stalls", "found"), [(4, ["data-stalls"]), (2, [])])
+def test_steps_that_wait_for_data_now_and_then(stalls: int, found: list[str], tmp_path: Path) -> None:
+    """Two of them are chance; the first step is a start."""
+    slow = range(0, 8 * stalls + 1, 8)
+    lines = [
+        f"[{n}] step_time {24.1 if n in slow else 1.2} s data_time {23.0 if n in slow else 0.02} s loss 2"
+        for n in range(40)
+    ]
+
+    assert found == [cause.id for cause in answer(tmp_path, lines).causes]
+
+
+def test_a_short_log_may_have_values_between_fast_and_slow(tmp_path: Path) -> None:
+    lines = [
+        FORMS["ms/step"](number, pace) for number, pace in enumerate(paces((7, 1.0), (1, 1.3), (1, 1.5), (6, 2.0)))
+    ]
+
+    (found,) = pace_of(answer(tmp_path, lines))
+
+    assert found.startswith("steps became 2 times as long from line 10 on: ")

@@ -51,7 +51,43 @@ NOT_PLACED = "  Warning FailedScheduling 5m default-scheduler 0/4 nodes are avai
 BARRIER = "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: store_based_"
 BARRIER += "barrier_key:1 (world_size=2, worker_count={}, timeout=0:10:00)\n"
 
+MASKS = {
+    "Slurm": "cpu-bind=MASK - gpu{host}, task  {rank}  0 [471]: mask 0x{mask:x} set\n",
+    "Open MPI": "[gpu{host}:4711] Rank {rank} bound to package[0][core:{first}-{last}]\n",
+    "Open MPI 4": "[gpu{host}:4711] MCW rank {rank} bound to socket 0[core {first}[hwt 0]], socket 0: [{cells}]\n",
+    "Intel MPI": "[0] MPI startup(): {rank}  4711  gpu{host}  {{{first}-{last}}}\n",
+    "xthi": "Hello from rank {rank}, thread 0, on gpu{host}. (core affinity = {first}-{last})\n",
+}
+
+
+def masks(form: str, shared: bool) -> str:
+    """Four ranks on each of two hosts, two CPUs for each; on the second host perhaps the same two for all."""
+    rows = []
+    for rank in range(8):
+        first = 0 if shared and rank > 3 else rank % 4 * 2
+        cells = "/".join("B" if first <= cell <= first + 1 else "." for cell in range(8))
+        values = {"rank": rank, "host": 7 + rank // 4, "first": first, "last": first + 1, "mask": 3 << first}
+        rows.append(MASKS[form].format(cells=cells, **values))
+    return "".join(rows) + steps(3)
+
+
+def far_pair(distance: int, hosts: tuple[int, ...]) -> str:
+    """GPU 3 and NIC 3 of some hosts are far from each other, and the other three pairs are near."""
+    form = "GPU Direct RDMA {} for GPU {} / HCA {} (distance {} {} 5)"
+    return "".join(
+        info(gpu, form.format("Disabled", gpu, gpu, distance, ">") if gpu == 3 and host in hosts
+             else form.format("Enabled", gpu, gpu, 4, "<="), f"n{host}")
+        for host in (1, 2) for gpu in range(4)
+    ) + info(0, "comm 0x5 rank 0 nRanks 8 nNodes 2 localRanks 4 localRank 0 MNNVL 0", "n1")  # fmt: skip
+
+
 LOGS = (
+    *(Log(f"ranks that share cores, {form}", masks(form, shared=True),
+          "unknown: ranks-share-cores (setting, medium, ranks [4, 5, 6, 7], gpu8)", "share 2 CPUs") for form in MASKS),
+    *(Log(f"ranks with cores of their own, {form}", masks(form, shared=False), "unknown: no cause") for form in MASKS),
+    Log("a pair without GPUDirect on one host", far_pair(8, (2,)), "unknown: gpudirect-pair-far (hardware, medium, n2)",
+        "distance 8, and 4"),
+    Log("the same pair on all hosts", far_pair(8, (1, 2)), "unknown: no cause"),
     Log("one collective with two sizes, wrapped as a browser wraps it",
         WRAPPED.format(6, 45, 45) + WRAPPED.format(5, 8, 8),
         "failed: collectives-differ (software, medium, ranks [5, 6])", "of 8 elements on rank 5"),

@@ -146,3 +146,20 @@ def test_values_that_have_a_unit_and_no_sign(tmp_path: Path) -> None:
 def test_values_of_no_slow_rank(tmp_path: Path, log: str) -> None:
     """None is named."""
     assert [] == answer(tmp_path, a__log=log).causes
+
+
+def extremes(slow: float) -> str:
+    """Of a straggler detector: the least and the most of all ranks, and which rank has it."""
+    form = "iter {} | MnRtt/Rnk: 801.1ms/{} | MxRtt/Rnk: {}ms/6 | MnClk/Rnk: {}MHz/6 | MxClk/Rnk: 1980.0MHz/1 |\n"
+    return "".join(form.format(step, step % 5, slow + step, 990 if slow > 1000 else 1950) for step in range(1, 5))
+
+
+def test_the_rank_that_is_the_extreme_of_most_reports(tmp_path: Path) -> None:
+    cause = first(answer(tmp_path, a__log=extremes(1590.0)))
+
+    assert ("rank-slower", [6]) == (cause.id, cause.at_fault.ranks)
+    assert "Clk 990MHz (most of others 1980)" in cause.summary
+
+
+def test_extremes_that_are_near_are_none(tmp_path: Path) -> None:
+    assert not answer(tmp_path, a__log=extremes(812.0)).causes

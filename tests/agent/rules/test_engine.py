@@ -337,8 +337,8 @@ def test_a_fault_that_only_an_earlier_boot_shows_is_told_so() -> None:
     before = replace(context, events=(), earlier_events=context.events)
     again = replace(context, earlier_events=context.events)
 
-    (old,) = [fault for _, fault in evaluate(before, [gpu_xid]).faults]
-    (new,) = [fault for _, fault in evaluate(again, [gpu_xid]).faults]
+    (old,) = [fault for _, fault in evaluate(before, [gpu_xid])[1]]
+    (new,) = [fault for _, fault in evaluate(again, [gpu_xid])[1]]
 
     assert ("before the last boot: Xid 79: the GPU fell off the bus", "medium", "error") == (
         old.summary, old.confidence, old.severity,
@@ -352,6 +352,6 @@ def test_no_rule_about_the_log_passes_where_a_log_was_not_read() -> None:
     context, _ = row("gpu-xid", "fires")
     runs = {name: replace(run, status="partial", reason_code="log-unread") if name == "kernel_log" else run
             for name, run in context.probes.items()}  # fmt: skip
-    (check,) = evaluate(replace(context, events=(), probes=runs), [rules()["gpu-xid"]]).checks
+    (check,) = evaluate(replace(context, events=(), probes=runs), [rules()["gpu-xid"]])[0]
 
     assert ("unknown", 0) == (check.state, check.passed)

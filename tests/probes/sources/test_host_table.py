@@ -154,6 +154,10 @@ ALIKE_IN_LOOP = {
     "other lines": "$ for i in 0 1 2 3; do cat x$i; done\na: 1\nb: 2\nc: 3\n",
     "a process that one has not": "$ for s in l1 l2 l3 l4; do echo == $s; ssh $s nvidia-smi; done\n"
     + "".join(f"== {s}\n{'' if s == 'l3' else 'python3 train'}\n8\n" for s in ("l1", "l2", "l3", "l4")),
+    "a process with all cores": "$ for p in $(pgrep train); do taskset -cp $p; done\n"
+    + "".join(f"pid 9{n}'s current affinity list: {f'{4 * n}-{4 * n + 3}' if n != 2 else '0-63'}\n" for n in range(5)),
+    "one line of ansible": "$ ansible all -a 'ofed_info -s' -o\n"
+    + "".join(f"w{n} | CHANGED | rc=0 | (stdout) OFED-23.8:\n" for n in range(1, 6)),
     "three": loop("0 1 2", "lspci -vv", "MaxReadReq 4096", "MaxReadReq 512", 3),
 }
 
@@ -187,10 +191,36 @@ ODD_AGAIN = {
     "a number of another part": ("".join(
         f"rank {n}: CUDA_VISIBLE_DEVICES={n} NCCL_IB_HCA=mlx5_{4 if n == 3 else n} OMP_NUM_THREADS=12\n" for n in EIGHT
     ), "rank 3", "NCCL_IB_HCA=mlx5_4 (rank 1: NCCL_IB_HCA=mlx5_1)"),
+    "two lines of each": ("".join(
+        f"[rank {8 * n}] MASTER_PORT=29500 WORLD_SIZE=64 RANK={8 * n} LOCAL_RANK=0\n"
+        f"[rank {8 * n}] NCCL_IB_HCA=mlx5_0,mlx5_1 NCCL_IB_GID_INDEX={1 if n == 5 else 3} NCCL_IB_TC=106\n"
+        for n in EIGHT
+    ), "rank 40", "NCCL_IB_GID_INDEX=1 (rank 8: NCCL_IB_GID_INDEX=3)"),
+    "a number that another part has": ("".join(
+        f"h{n}$ torchrun --nnodes 8 --nproc_per_node 4 --node_rank {1 if n == 3 else n - 1} a.py\n"
+        for n in EIGHT
+    ), "h3", "--node_rank 1 (h1: --node_rank 0)"),
+    "the priority beside it": ("".join(
+        f"interface Ethernet{n}/1\n   mtu 9214\n   pfc priority {4 if n == 7 else 3} no-drop\n!\n"
+        for n in EIGHT
+    ), "Ethernet7/1", "pfc priority 4 no-drop (Ethernet1/1: pfc priority 3 no-drop)"),
     "a table of a page": ("| node | BIOS | NPS |\n|---|---|---|\n" + "".join(
         f"| a{n} | 2.3.5 | NPS{2 if n == 7 else 1} |\n" for n in EIGHT
     ), "a7", "2.3.5 NPS2 (a1: 2.3.5 NPS1)"),
 }  # fmt: skip
+ODD_AGAIN["a GPU that another rank has"] = (
+    "".join(f"rank={n} host=a3 pid=4122{n} CUDA_VISIBLE_DEVICES={3 if n == 4 else n} nic=mlx5_{n}\n" for n in EIGHT),
+    "rank 4",
+    "pid=41224 CUDA_VISIBLE_DEVICES=3 (rank 1: pid=41221 CUDA_VISIBLE_DEVICES=1)",
+)
+ODD_AGAIN["tags of mpirun"] = (
+    "".join(
+        f"[1,{8 * n}]<stdout>: NCCL_IB_TIMEOUT=22\n[1,{8 * n}]<stdout>: SOCKET={'docker0' if n == 3 else 'bond0'}\n"
+        for n in EIGHT
+    ),
+    "[1,24]<stdout>",
+    "[1,24]<stdout>: SOCKET=docker0 ([1,8]<stdout>: [1,8]<stdout>: SOCKET=bond0)",
+)
 ALIKE_AGAIN = {
     "a port for something else": "".join(
         f"Interface Ethernet1/{n}\n  description {'uplink spine1' if n == 8 else f'gpu-node{n:02}'}\n"
@@ -219,6 +249,11 @@ def test_parts_in_any_form_that_differ_by_use(name: str) -> None:
     table = tabulate_loop(ALIKE_AGAIN[name], of_any_form=True)
     assert table is not None
     assert list_loop_faults(table) == []
+
+
+def test_the_place_of_a_gpu_is_no_count() -> None:
+    rows = "".join(f"{n}    0000:{n}b:00.0  {n // 4}         mlx5_{n}   {n // 4}         PIX\n" for n in range(8))
+    assert list_sheet_faults("gpu  pci           gpu_numa   nic      nic_numa  path\n" + rows) == []
 
 
 def test_ranges_of_hosts() -> None:
