@@ -207,7 +207,8 @@ def _list_odd(
     if len(set(map(len, words))) > 1 or len(words[0]) > _MOST_WORDS:
         return
     odd: set[int] = set()
-    for place, column in enumerate(zip(*words, strict=True)):
+    for place, cells in enumerate(zip(*words, strict=True)):
+        column: Sequence[str] = cells
         if all(map(_CORES.fullmatch, column)) and _OF_CORES.search(" ".join(words[0][:place])):
             column = tuple(f"{_count_cores(word)} cores" for word in column)
         is_row = sum(read_number(word) is not None for word in words[0]) > _MOST_NUMBERS
