@@ -1,7 +1,7 @@
 """What the sentences of drivers in the kernel log come to on this host: why a device is not driven, or fails.
 
-The sentences are rows of `probes/kernel/sentences.py`, their meanings those of `driver_meanings.py`. The sentence
-decides the cause and its steps: rules about the hardware fold into it.
+The sentences are rows of `probes/kernel/sentences.py`, their meanings those of `meanings/driver-reports-failure.md`.
+The sentence decides the cause and its steps: rules about the hardware fold into it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,12 @@ from agent.rules.devices import (
     quote_log,
     severity_by_role,
 )
-from agent.rules.host.driver_meanings import MEANINGS
-from agent.rules.host.host_meanings import HOST_MEANINGS
-from agent.rules.host.meaning import Meaning, fill_forms
-from agent.rules.host.network_driver_meanings import FAMILIES, OF_THE_STACK
+from agent.rules.host.meaning import Meaning, fill_forms, read_meanings
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail
 from agent.rules.wording import count_of, join_labels
 
+MEANINGS = read_meanings("driver-reports-failure")
 _ORDER = list(MEANINGS)  # of several sentences about one device the first is the cause
 _ON_PURPOSE = "vfio"
 _UNLESS_GEAR = ("inaccessible", "iommu-fault", "reset-unanswered")  # every device has them, also those of no job
@@ -40,7 +38,6 @@ _AUXILIARY = ("rdma-probe", "interface-probe")
 _DRIVERS_OF_JOBS = ("nvidia", "amdgpu", "habanalabs", "neuron", "mlx5_core")
 _OF_INTEL = "intel-"  # a GPU of that maker is a function of the PCI list alone
 _MISMATCH = "version mismatch"  # NVML's error 18, and nvidia-smi's sentence
-_OF_HOST = frozenset({*HOST_MEANINGS, *OF_THE_STACK})
 _LOCKUP, _OF_RCU = "cpu-lockup", "rcu"
 _PASSING = ("cpu-lockup", "drive-failed", "interrupt-lost", "out-of-memory", "machine-check", "bus-error")
 _LONG_AGO_SECONDS = 86_400.0
@@ -154,7 +151,9 @@ def _is_explained(context: RuleContext, event: Event) -> bool:
         return not any(one.kind == "amd_init" for one in others)
     if event.code in _EXPLAINED_BY:
         return any(one.kind in _EXPLAINED_BY[event.code] and one.code != "started" for one in others)
-    if event.code in FAMILIES and any(one.kind in _FIRMWARE_KINDS and one.code != "started" for one in others):
+    if "words" in MEANINGS[event.code or ""].marks and any(
+        one.kind in _FIRMWARE_KINDS and one.code != "started" for one in others
+    ):
         return True
     return any(
         one.kind in ("gpu_lost", "gpu_init", "amd_reset") or (one.kind, one.code) == ("mlx5", "load")
@@ -190,7 +189,7 @@ def _fail(context: RuleContext, address: str, events: Sequence[Event]) -> Fail:
     details = _describe_details(first)
     on_bus, is_guest = address.count(":") == 2, bool(context.virtual_machine)
     about = about_gpu(gpu) if gpu else about_function(context, address) if on_bus else NODE
-    who = "kernel log" if first.code in _OF_HOST else "driver"
+    who = "kernel log" if "kernel" in meaning.marks else "driver"
     passed = first.code in _PASSING and all(_is_long_ago(context, event) for event in events)
     severity = ("warning" if for_guest else "info") if anything else _find_severity(first, meaning, gpu, nic, is_guest)
     more = f"{f' ({details})' if details else ''}{', long ago' if passed else ''}"
@@ -236,7 +235,7 @@ def _list_places(context: RuleContext, event: Event, name: str) -> set[str]:
     """Of a sentence about the driver as a whole: the GPUs of its maker, and the place of findings about the node."""
     if name:
         return {f"driver {event.code}", name}  # of a NIC that nothing lists: no GPU is a part of it
-    if event.code in _OF_HOST:
+    if "kernel" in MEANINGS[event.code or ""].marks:
         return {f"driver {event.code}"}
     maker = "AMD" if event.code in ("no-atomics", "firmware-missing") else "NVIDIA"
     return {f"driver {event.code}", *(gpu.id for gpu in context.topology.gpus if gpu.vendor == maker)}

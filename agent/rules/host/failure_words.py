@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from agent.rules.host.meaning import ToolMeaning
+from agent.rules.host.meaning import Meaning
 
 UNEXPLAINED = "unexplained-line"
 OF_VALUES = {
@@ -202,7 +202,7 @@ _STATED_BY = (
     ("values", "by a value that no check explains", {**FAILURE_WORDS, **VALUE_WORDS}),
 )
 WORDS_MEANINGS = {
-    f"{code}-{kind}": ToolMeaning("info", f"{stated}, {row.title}", row.impact, f"words-{kind}", "low")
+    f"{code}-{kind}": Meaning("info", "low", f"{stated}, {row.title}", row.impact, f"words-{kind}")
     for code, stated, rows in _STATED_BY
     for kind, row in rows.items()
 }

@@ -1,6 +1,6 @@
 """What a service of the node states of a fault: fabric manager, subnet managers, IMEX, DCGM and others.
 
-The sentences are rows of `probes/services/sentences.py`; here stands what each of them means.
+The sentences are rows of `probes/services/sentences.py`, their meanings those of `meanings/service-reports-failure.md`.
 """
 
 from __future__ import annotations
@@ -14,158 +14,14 @@ from agent.model.node import Event
 from agent.rules.context import RuleContext
 from agent.rules.devices import quote_log
 from agent.rules.host.error_numbers import explain_number
-from agent.rules.host.meaning import Meaning, fill_forms
+from agent.rules.host.meaning import fill_forms, read_meanings
 from agent.rules.host.unexplained import KIND, describe_period, shorten
 from agent.rules.nvlink.fabric import MANAGER, PLACE, unmanaged_reason
 from agent.rules.nvlink.link_counts import LinkForm, find_form
 from agent.rules.rule import NODE, Fail, NotApplicable
 from agent.rules.wording import count_of, join_labels
 
-_NO_CUDA = "CUDA ends with error 802 on every GPU that is connected over NVSwitches."
-SERVICE_MEANINGS = {
-    "fm-version": Meaning(
-        "critical", "the fabric manager and the driver are of different versions, so it ended", _NO_CUDA,
-    ),
-    "fm-config": Meaning("critical", "an item of its configuration has no valid value, so it ended", _NO_CUDA),
-    "no-umad": Meaning(
-        "critical", "the kernel module ib_umad is not loaded, over which the NVLink switches are managed", _NO_CUDA,
-    ),
-    "umad-missing": Meaning(
-        "warning", "the kernel module ib_umad is not loaded",
-        "Tools and subnet managers of InfiniBand do not work on this host. Where GPUs are connected over NVSwitches "
-        "with NVLink 5, CUDA ends with error 802 on each of them.", True, "medium",
-    ),
-    "fm-topology": Meaning(
-        "critical", "the driver offers a number of NVSwitches that no board has, so it ended", _NO_CUDA,
-    ),
-    "fm-no-switch": Meaning("critical", "it found no NVSwitch and ended", _NO_CUDA),
-    "switch-fatal": Meaning(
-        "critical", "an NVSwitch reports a fatal error", "Jobs that use its NVLinks end; others may hang.", False,
-    ),
-    "multicast": Meaning(
-        "error", "it refused a multicast team (NVLS): a GPU in the request is not registered with it",
-        "NCCL cannot use NVLS with these GPUs: jobs that ask for it end with a CUDA error.", False,
-    ),
-    "switch-error": Meaning("warning", "an NVSwitch reports an error that is not fatal", "Traffic goes on.", False),
-    "imex-memory": Meaning(
-        "error", "it could not allocate a reference to memory of another node",
-        "Jobs of several trays cannot share GPU memory over NVLink.", False, "medium",
-    ),
-    "imex-address": Meaning(
-        "error", "no address in its list of nodes belongs to this node, so it ended",
-        "Jobs of several trays cannot share GPU memory over NVLink.",
-    ),
-    "sm-port-closed": Meaning("error", "it cannot open its own port", "The subnet is not managed from here."),
-    "sm-port-unknown": Meaning(
-        "error", "it cannot read its own port: no port here has this GUID, or the port does not answer",
-        "The subnet is not managed from here.", False, "medium",
-    ),
-    "sm-routing": Meaning(
-        "warning", "it does not route as configured, but by its default (Min Hop)",
-        "Routes may be uneven: some links carry more than others.", False,
-    ),
-    "sm-partition-full": Meaning(
-        "warning", "the partition table of a port is full", "That port is not in all of its partitions.", False,
-    ),
-    "numa-memory": Meaning(
-        "error", "it cannot put the GPU's memory online as memory of the node",
-        "Programs cannot use this memory from the CPU (GH200, GB200).", False, "medium",
-    ),
-    "ofed-load": Meaning("error", "a kernel module of the OFED was not loaded", "RDMA does not work on its devices."),
-    "dcgm-second": Meaning("info", "another host engine runs already", "None: the first one does the work."),
-    "sm-second": Meaning("warning", "another subnet manager uses this port already", "This one does nothing.", True),
-    "sm-no-ports": Meaning("error", "it found no InfiniBand port on this node", "The subnet is not managed from here."),
-    "sm-key": Meaning(
-        "warning", "a subnet manager with another key is in the same subnet", "Two may manage it.", False,
-    ),
-    "sm-duplicate-guid": Meaning(
-        "error", "two nodes of the subnet have the same GUID", "Routes to both are wrong.", False,
-    ),
-    "sm-errors": Meaning(
-        "error", "it could not initialize the subnet without errors", "Some ports stay in INIT.", False, "medium",
-    ),
-    "sm-port-down": Meaning("error", "its own port is down", "The subnet is not managed from here.", False, "medium"),
-    "sm-port-removed": Meaning(
-        "warning", "a port left the subnet several times, and no other port of its node did",
-        "Jobs over this port end or hang each time, where the link is not only for tests.", False, "low",
-    ),
-    "sm-lids-out": Meaning(
-        "error", "it has no free address (LID) left", "Further ports get no LID and stay in INIT.", False,
-    ),
-    "sm-files": Meaning(
-        "warning", "it cannot write its files", "After its next start ports may get other LIDs: running jobs end.",
-        False,
-    ),
-    "sm-noisy-port": Meaning(
-        "warning", "it took a port out of use that sends traps all the time",
-        "Traffic of that link goes another way, or its node is cut off.", False, "medium",
-    ),
-    "sm-link-trap": Meaning(
-        "warning", "a port reports that errors of its link are above the limit",
-        "Packets on that link are sent again or lost.", False, "medium",
-    ),
-    "sm-prefix": Meaning(
-        "warning", "ports use another subnet prefix than it is configured for",
-        "IPoIB and connections by GID fail between these ports and others.", False, "medium",
-    ),
-    "sm-tables": Meaning(
-        "warning", "a switch did not take its routing table", "Routes over that switch are old or missing.",
-        False, "low",
-    ),
-    "sm-group-refused": Meaning(
-        "info", "it refused to let ports join a multicast group: settings differ, or the group does not exist",
-        "IP over these ports (IPoIB) does not work; RDMA does not need it.", False, "medium",
-    ),
-    "sm-link-lost": Meaning(
-        "info", "a port of a switch lost its link",
-        "Jobs over this port end or hang; a node that was restarted looks the same.", False, "low",
-    ),
-    "sm-no-answer": Meaning(
-        "info", "nodes or switches did not answer it in time",
-        "Their ports may be missing in the routes; one that was restarted comes back by itself.", False, "low",
-    ),
-    "sm-bad-key": Meaning(
-        "warning", "a node sends packets with a key of another partition",
-        "These packets are dropped: the two nodes do not communicate.", False, "low",
-    ),
-    "vgpu-versions": Meaning(
-        "error", "the driver in a virtual machine does not fit the vGPU manager of this host",
-        "That virtual machine has no virtual GPU.", False,
-    ),
-    "vgpu-no-driver": Meaning(
-        "error", "it cannot open the NVIDIA driver: none is loaded, or it is not the one for vGPU hosts",
-        "No virtual machine gets a virtual GPU.", True, "medium",
-    ),
-    "vgpu-not-started": Meaning(
-        "error", "it could not start a virtual GPU", "The virtual machine that it is for does not start.",
-        False, "medium",
-    ),
-    "vgpu-unlicensed": Meaning(
-        "warning", "a virtual GPU has no license", "It runs at a lower rate, and later runs no CUDA.", False, "medium",
-    ),
-    "no-devices": Meaning("error", "it cannot open the NVIDIA device files", "GPUs lose their state between jobs."),
-    "library-missing": Meaning("warning", "a library of the driver is missing (libnvidia-cfg)", "It does not start."),
-    "nvml-failed": Meaning("error", "DCGM cannot start NVML", "GPUs are not monitored.", True, "medium"),
-    "ofed-modules": Meaning(
-        "error", "the module of the kernel would be loaded in place of that of the installed OFED",
-        "RDMA drivers of the OFED are not loaded after a kernel update.", True, "medium",
-    ),
-    "rshim-lockdown": Meaning(
-        "warning", "the kernel is locked down, and rshim needs VFIO then", "No console of the DPU.",
-    ),
-    "rshim-unreadable": Meaning("warning", "the DPU's registers cannot be read", "No console of the DPU.", False),
-    "rshim-taken": Meaning("info", "another host or the BMC uses the DPU's rshim", "No console of the DPU from here."),
-    "cuda-802": Meaning(
-        "critical", "CUDA reports error 802: the system is not yet initialized",
-        "No program uses the GPUs before the NVLink fabric is set up.", True, "medium", alone=False,
-    ),
-    "crashed": Meaning(
-        "warning", "a tool or service of the devices crashed",
-        "A service that crashed does not do its work until it is started again.", False, "medium",
-    ),
-    "dcgm-failed": Meaning("warning", "DCGM did not start", "GPUs are not monitored.", alone=False),
-    "failed": Meaning("warning", "it failed, and its log does not state why", "Its function is missing.", alone=False),
-}  # fmt: skip
+SERVICE_MEANINGS = read_meanings("service-reports-failure")
 CONTEXT = frozenset({"pre-nvl5"})  # evidence of other sentences
 _ORDER = list(SERVICE_MEANINGS)
 _OF_FABRIC = frozenset({

@@ -13,13 +13,13 @@ from agent.rules.cabling import UNPLUGGED
 from agent.rules.context import RuleContext
 from agent.rules.devices import device_label
 from agent.rules.gpu.p2p import iommu_translates
-from agent.rules.host.failure_words import OF_VALUES, UNEXPLAINED, list_commands, name_code
-from agent.rules.host.meaning import ToolMeaning, fill_forms
-from agent.rules.host.tool_meanings import MEANINGS
+from agent.rules.host.failure_words import OF_VALUES, UNEXPLAINED, WORDS_MEANINGS, list_commands, name_code
+from agent.rules.host.meaning import Meaning, fill_forms, read_meanings
 from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import Fail
 from agent.rules.wording import join_labels
 
+MEANINGS = {**read_meanings("tool-reports-fault"), **WORDS_MEANINGS}
 _ORDER = list(MEANINGS)
 _MAKERS = ("AMD", "NVIDIA")  # as the reader names a GPU by number
 _SUBJECTS = {
@@ -200,7 +200,7 @@ def _plan_xid(context: RuleContext, event: Event) -> tuple[str, str]:
     return _XID_STEPS.get(situation, "xid"), remedy
 
 
-def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], ...]:
+def _list_values(event: Event, meaning: Meaning) -> tuple[tuple[str, str], ...]:
     """Words of the steps, as the line has them."""
     is_device = (event.code or "").startswith(_OF_PERFTEST)
     named = "SLURM_NODE" if meaning.steps == "slurm" else "DEVICE" if is_device else _SUBJECTS.get(_name_tool(event))
@@ -217,7 +217,7 @@ def _list_values(event: Event, meaning: ToolMeaning) -> tuple[tuple[str, str], .
     return tuple((name, value) for name, value in values if value)
 
 
-def _find_severity(context: RuleContext, event: Event, meaning: ToolMeaning) -> str:
+def _find_severity(context: RuleContext, event: Event, meaning: Meaning) -> str:
     """As the table states; an Xid that applications cause is a note, and so is what a BMC logged long ago, or beside
     the rest of a host, which shows how its parts are now."""
     if (event.code or "").startswith("bmc-"):

@@ -9,7 +9,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from agent.rules.host.driver_meanings import MEANINGS
+from agent.rules.host.driver_findings import MEANINGS
 from agent.rules.host.meaning import Meaning
 from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
 from probes.kernel import hung_tasks
@@ -75,8 +75,7 @@ _HEAD = """# Sentences of logs
 
 Every line that is read of the kernel log and of the logs of services, by the module or service that writes it. This
 page is made from the tables that the probes use (`probes/kernel/sentences.py`, `probes/services/sentences.py`)
-and from what the rules state of them (`agent/rules/host/driver_meanings.py`, `agent/rules/host/service_sentences.py`);
-run `make docs` after a change of either.
+and from what the rules state of them (`agent/rules/host/meanings/`); run `make docs` after a change of either.
 
 ## Kernel log
 

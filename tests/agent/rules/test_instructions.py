@@ -18,9 +18,9 @@ from agent.model.report import Report
 from agent.rules import instructions
 from agent.rules.catalogue import every_rule
 from agent.rules.context import RuleContext
-from agent.rules.host.driver_meanings import MEANINGS
+from agent.rules.host.driver_findings import MEANINGS
 from agent.rules.host.service_sentences import SERVICE_MEANINGS
-from agent.rules.host.tool_meanings import MEANINGS as TOOL_MEANINGS
+from agent.rules.host.tool_findings import MEANINGS as TOOL_MEANINGS
 from agent.rules.instructions import CHOICE, build_confirm, build_steps, describe_steps, find_form_factor, find_values
 from agent.rules.location import NOUNS, find_location
 from agent.rules.pages import PROCEDURE, family_names, read_procedures, read_sections, read_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.rules.host.tool_meanings import MEANINGS
+from agent.rules.host.tool_findings import MEANINGS
 from probes.host.commands import (
     CHECKS,
     COMMANDS,
@@ -30,7 +30,7 @@ from probes.tool_reports.probe import READERS
 _HEAD = """# Outputs that are read
 
 Every output of a tool that a saved source may hold. This page is made from the tables that the program uses
-(`probes/host/commands.py`, `probes/sources/identify.py`, `agent/rules/host/tool_meanings.py`); run `make docs` after a
+(`probes/host/commands.py`, `probes/sources/identify.py`, `agent/rules/host/meanings/`); run `make docs` after a
 change. [Sources](sources.md#saved-outputs) states what may stand around an output, and how a file is named after its
 command. `by its text`: it is recognized in a file of any name, and without its command in a longer text.
 

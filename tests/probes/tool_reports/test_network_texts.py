@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.rules.host.tool_meanings import MEANINGS
+from agent.rules.host.tool_findings import MEANINGS
 from probes.sources.identify import identify_command
 from probes.sources.pieces import name_pieces
 from probes.sources.unwrap import join_wrapped

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.rules.host.tool_meanings import MEANINGS
+from agent.rules.host.tool_findings import MEANINGS
 from probes.host.commands import TOOL_ERRORS_SAVED
 from probes.sources.identify import identify_command
 from probes.sources.pieces import name_pieces

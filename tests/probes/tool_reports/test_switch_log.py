@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.rules.host.tool_meanings import MEANINGS
+from agent.rules.host.tool_findings import MEANINGS
 from probes.sources.identify import identify_command
 from probes.text import ParseError
 from probes.tool_reports.network.switch_ports import list_switch_ports

@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from agent.model.finding import Finding
 from agent.model.node import Event
 from agent.model.report import Report
-from agent.rules.host.driver_sentences import driver_reports_failure
 from agent.rules.host.error_numbers import explain_number
-from agent.rules.host.service_failures import service_reports_failure
 from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
+from agent.rules.host.stated_failures import driver_reports_failure, service_reports_failure
 from agent.rules.pages import read_sections
 from agent.rules.rule import Fail, Rule
 from probes.services.logs import FAILED

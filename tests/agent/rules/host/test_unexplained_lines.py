@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent.model.node import Event
 from agent.rules.context import RuleContext
-from agent.rules.host.driver_sentences import driver_reports_failure
+from agent.rules.host.stated_failures import driver_reports_failure
 from agent.rules.rule import Fail
 from tests.matrix.rule_rows import row, row_ids
 
