@@ -1,7 +1,8 @@
 """The documentation site, by MkDocs and its Material theme: `python -m release.site DIR [--pages-only]`.
 
-The pages are those of `docs/`, of the rules beside their code, and what commands print: the reference of commands,
-the schema, the coverage of other tools' checks, a sample report. A link to a file that is no page becomes its name.
+The pages are those of `docs/`, of the rules and the fleet's tables beside their code, and what commands print: the
+reference of commands, the schema, the coverage of other tools' checks, a sample report. A link to a file that is no
+page becomes its name.
 """
 
 from __future__ import annotations
@@ -140,6 +141,7 @@ def write_pages(folder: Path) -> None:
         ROOT / "CONTRIBUTING.md": "contributing.md",
     }
     pages |= {ROOT / "bench" / "README.md": "cost.md", ROOT / "agent" / "rules": "rules/README.md"}
+    pages[ROOT / "agent" / "fleet" / "tables.md"] = "fleet-tables.md"
     pages |= {path: path.relative_to(ROOT / "docs").as_posix() for path in sorted((ROOT / "docs").rglob("*.*"))}
     for path in (ROOT / "agent" / "rules").rglob("*.md"):
         pages[path] = f"rules/{path.name}"

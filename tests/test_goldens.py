@@ -142,7 +142,7 @@ def test_table_of_the_outputs(golden: Golden) -> None:
 
 
 def test_tables_of_a_dataset(golden: Golden) -> None:
-    golden("../../docs/fleet-dataset.md", describe_tables())
+    golden("../../agent/fleet/tables.md", describe_tables())
 
 
 def test_table_of_peer_fields(golden: Golden) -> None:

@@ -40,15 +40,9 @@ class Table(NamedTuple):
         return tuple(column for column in self.columns[1:] if column is not CLASS)
 
 
-def columns(text: str, of: Column | None = CLASS) -> tuple[Column, ...]:
-    """Lines "name type[~] about", "~" is volatile; the node is before them, its class after them."""
-    rows = (line.split(None, 2) for line in text.strip().splitlines())
-    result = [Column(name, kind.rstrip("~"), about[0] if about else "", kind[-1] == "~") for name, kind, *about in rows]
-    return (Column("node", TEXT, "the host"), *result, *([of] if of else []))
-
-
 def columns_of(part: Any, after: Mapping[str, str] = MappingProxyType({})) -> tuple[Column, ...]:
-    """The columns that the model states of a part. `after`: a column that is behind another than in the report.
+    """The columns that the model states of a part, and the node's class. `after`: a column that is behind another than
+    in the report.
 
     What is neither a number nor yes or no is text; a struct's is computed for its row.
     """
@@ -56,7 +50,7 @@ def columns_of(part: Any, after: Mapping[str, str] = MappingProxyType({})) -> tu
     names = [name for name in own if name not in after]
     for name, place in after.items():
         names.insert(names.index(place) + 1, name)
-    return (Column("node", TEXT, "the host"), *(own[name] for name in names), CLASS)
+    return (*(own[name] for name in names), CLASS)
 
 
 def _type_of(hint: Any) -> str:

@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from agent.fleet.dataset import BadDataset, Dataset, open_dataset
-from agent.fleet.device_tables import PORT_COUNTERS
 from agent.fleet.engines.query import (
     FINDING,
     SCOPE,
@@ -26,6 +25,7 @@ from agent.fleet.engines.query import (
 )
 from agent.fleet.engines.schema import columns
 from agent.fleet.table import TEXT
+from agent.fleet.tables import PORT_COUNTERS
 
 _SCOPE = query("fleet", "scope")
 ABOUT = {

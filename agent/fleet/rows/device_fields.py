@@ -9,9 +9,9 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from agent.fleet.device_tables import GPU, NETDEV, NIC, NVLINK, PCI, PORT
 from agent.fleet.rows.row_columns import Int as Int
 from agent.fleet.rows.row_columns import RowColumns, add_compared
+from agent.fleet.tables import GPU, NETDEV, NIC, NVLINK, PCI, PORT
 from agent.model import gpu, nic
 
 NONE, NULL, EMPTY = Raw(b"[]"), Raw(b"null"), Raw(b"{}")

@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from msgspec.json import Decoder
 
-from agent.fleet.device_tables import PORT_COUNTERS
 from agent.fleet.rows.device_fields import (
     NETDEV_ROWS,
     NIC_ROWS,
@@ -21,6 +20,7 @@ from agent.fleet.rows.device_fields import (
 )
 from agent.fleet.rows.devices import Row
 from agent.fleet.rows.row_columns import MOST
+from agent.fleet.tables import PORT_COUNTERS
 
 
 def nic_row(n: NicFields, rail: int | None) -> Row:

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import msgspec
 
-from agent.fleet.device_tables import HOP, SWITCH, SWITCH_PORT
 from agent.fleet.lossless.answer import LosslessAnswer
 from agent.fleet.lossless.rows import HopEnd, HopRow
 from agent.fleet.receipt import receive
@@ -17,6 +16,7 @@ from agent.fleet.rows import SwitchRecord
 from agent.fleet.rows.report_fields import FindingFields
 from agent.fleet.rows.row_columns import MOST, Row, fill_row
 from agent.fleet.rows.verdicts import finding_rows
+from agent.fleet.tables import HOP, SWITCH, SWITCH_PORT
 from agent.model.node import SWITCH_PREFIX, choose_node_name
 from probes.switches.facts import EcnProfile, Headroom, PortFacts, SwitchFacts
 

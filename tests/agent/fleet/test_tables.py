@@ -6,32 +6,27 @@ from pathlib import Path
 
 from agent.fleet.columns import schema
 from agent.fleet.dataset import Manifest
-from agent.fleet.tables import CHANGE, HISTORY, SIGHTING, TABLES, Table
+from agent.fleet.tables import FROM_MODEL, HISTORY, TABLES, Column
+from agent.fleet.tables import PAGE as TABLES_PAGE
 from tests.conftest import ROOT
 
 PAGE = ROOT / "docs" / "fleet-dataset.md"
-BEGIN, END = "<!-- tables: written by make docs -->", "<!-- end of tables -->"
 
 
 def describe_tables() -> str:
-    """The page, with every table and its columns as they are now."""
-    before, begin, rest = PAGE.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    assert begin
-    assert end
-    tables = "\n".join(_describe(table) for table in (*TABLES.values(), CHANGE, SIGHTING))
-    return f"{before}{BEGIN}\n\n{tables}\n{END}{after}"
+    """The page, with the columns that the model states as they are now."""
+    page = Path(TABLES_PAGE).read_text()
+    for name, columns in FROM_MODEL.items():
+        before, head, rest = page.partition(f"\n## {name}\n")
+        begin, rule, rows = rest.partition("|---|---|---|\n")
+        page = "".join((before, head, begin, rule, *map(_describe, columns), rows[rows.index("\n\n") + 1 :]))
+    return page
 
 
-def _describe(table: Table) -> str:
+def _describe(column: Column) -> str:
     """Volatile columns are in italics."""
-    key = ", ".join(f"`{name}`" for name in ("node", *table.key))
-    note = "" if table.history else " No history."
-    lines = [f"### {table.name}", "", f"{table.about} Key: {key}.{note}", "", "| column | type | |", "|---|---|---|"]
-    for column in table.columns[1:]:
-        name = f"*{column.name}*" if column.volatile else f"`{column.name}`"
-        lines.append(f"| {name} | {column.type} | {column.about.replace('|', chr(92) + '|')} |")
-    return "\n".join([*lines, ""])
+    name = f"*{column.name}*" if column.volatile else f"`{column.name}`"
+    return f"| {name} | {column.type} | {column.about} |\n"
 
 
 def test_columns_are_told_once_and_keys_are_columns() -> None:
