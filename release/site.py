@@ -144,7 +144,7 @@ def write_pages(folder: Path) -> None:
     pages[ROOT / "agent" / "fleet" / "tables.md"] = "fleet-tables.md"
     pages |= {path: path.relative_to(ROOT / "docs").as_posix() for path in sorted((ROOT / "docs").rglob("*.*"))}
     for path in (ROOT / "agent" / "rules").rglob("*.md"):
-        pages[path] = f"rules/{path.name}"
+        pages[path] = f"{'meanings' if path.parent.name == 'meanings' else 'rules'}/{path.name}"
     for path, name in pages.items():
         if path.is_file() and not name.startswith("rules/"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agent.rules.host.tool_findings import MEANINGS
 from probes.host.commands import (
     CHECKS,
     COMMANDS,
@@ -30,9 +29,9 @@ from probes.tool_reports.probe import READERS
 _HEAD = """# Outputs that are read
 
 Every output of a tool that a saved source may hold. This page is made from the tables that the program uses
-(`probes/host/commands.py`, `probes/sources/identify.py`, `agent/rules/host/meanings/`); run `make docs` after a
-change. [Sources](sources.md#saved-outputs) states what may stand around an output, and how a file is named after its
-command. `by its text`: it is recognized in a file of any name, and without its command in a longer text.
+(`probes/host/commands.py`, `probes/sources/identify.py`); run `make docs` after a change.
+[Sources](sources.md#saved-outputs) states what may stand around an output, and how a file is named after its command.
+`by its text`: it is recognized in a file of any name, and without its command in a longer text.
 
 | command | recognized | a part of it (`grep`, `head`) |
 |---|---|---|
@@ -43,9 +42,9 @@ _FAULTS = """
 Each is an event of the report (`kind` `tool`) and a finding of [`tool-reports-fault`](rules-map.md). What an existing
 rule finds from the same output is not here: lost GPUs, ECC counts and persistence in the table of `nvidia-smi`
 (`gpu-missing`, `gpu-ecc`, `gpu-persistence-off`), and its sentences where nothing works (`gpu-driver-unusable`).
-
-| code | severity | what the tool states | confidence |
-|---|---|---|---|
+[Each code](../agent/rules/host/meanings/tool-reports-fault.md) has its severity, confidence and meaning. Codes that
+begin with `words-` or `values-` are of lines and values that no check explains
+([how](decisions/0029-lines-that-no-table-has.md)): notes of low confidence.
 """
 _LABELS = """
 ## Labels that no field has
@@ -78,13 +77,12 @@ def describe_outputs() -> str:
         f"| `{_name(argv, argv in devices)}` | {_recognize(argv in known)} | {_describe_part(argv)} |\n"
         for argv in commands
     ]
-    faults = [f"| `{code}` | {m.severity} | {m.title} | {m.confidence} |\n" for code, m in MEANINGS.items()]
     counters = [f"- `{printed}` (`{name}`)\n" for name, printed in COUNTERS.items()]
     tools = sorted({argv[0] for commands, _ in READERS for argv in commands})
     text = f"\nRead for it: {', '.join(f'`{tool}`' for tool in tools)}.\n"
     compared = [f"`{describe_command(argv)}`" for argv in (*LABELLED, *LABELLED_OF_INTERFACES) if argv != DEVICE_LABELS]
     labels = _LABELS.format(commands=", ".join(compared))
-    return _HEAD + "".join(rows) + labels + _FAULTS + "".join(faults) + text + _PORTS + "".join(counters)
+    return _HEAD + "".join(rows) + labels + _FAULTS + text + _PORTS + "".join(counters)
 
 
 def _name(argv: tuple[str, ...], is_of_device: bool) -> str:
