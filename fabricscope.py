@@ -6,10 +6,9 @@ an ImportError from its inside.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
-import sys
+import sys  # these are loaded already; at an interrupt while another one is imported here, a traceback would be printed
 
 
 def main() -> int:
@@ -44,6 +43,8 @@ def console() -> None:
     except KeyboardInterrupt:  # while modules were imported
         print("error: interrupted", file=sys.stderr)
         code = 130
+    import contextlib
+
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed or full: `main` has said so
             stream.flush()

@@ -79,10 +79,10 @@ def create_temporary_folder(path: str) -> str:
     return temporary
 
 
-def is_own_file(path: str) -> bool:
-    """Whether it is a regular file of this user, and no link to one. Raises OSError."""
+def is_own_file(path: str, sole_name: bool = False) -> bool:
+    """Whether it is a regular file of this user, and no link to one (`sole_name`: nor a hard link). Raises OSError."""
     status = os.lstat(path)
-    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and (status.st_nlink == 1 or not sole_name)
 
 
 def remove_own_file(path: str) -> None:

@@ -103,7 +103,7 @@ def _hint_name(name: str, rules: Sequence[str]) -> str | None:
     if _PART.match(name):
         return f"findings of a part are in a report: fabricscope explain {name} --report FILE"
     near = difflib.get_close_matches(name, rules, n=1, cutoff=0.75)
-    if not near:
+    if name and not near:
         cut = {rule[: len(name)]: rule for rule in reversed(rules)}
         near = [cut[begin] for begin in difflib.get_close_matches(name, cut, n=1, cutoff=0.8)]
     return f"did you mean {near[0]}?" if near else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, cast
 
@@ -21,11 +21,11 @@ _CHUNK_BYTES = 1 << 20
 
 
 @contextmanager
-def notice_pipe(*paths: str | None) -> Iterator[None]:
-    """Within it a line on stderr, if a file that is read is a pipe and the run waits for it."""
+def notice_pipe(*paths: str | None) -> Iterator[Callable[[], object]]:
+    """Within it a line on stderr, if a file that is read is a pipe and the run waits for it; to call once it came."""
     path = next(filter(_is_pipe, paths), None)
     if path is None:
-        yield
+        yield lambda: None
         return
     from threading import Timer  # lazy: files are the rule
 
@@ -33,7 +33,7 @@ def notice_pipe(*paths: str | None) -> Iterator[None]:
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield timer.cancel
     finally:
         timer.cancel()
 

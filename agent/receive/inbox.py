@@ -126,7 +126,8 @@ class Inbox:
             self._failed_at = time.monotonic()
             if error.errno in _FULL_DISK:
                 return Answer(HTTPStatus.INSUFFICIENT_STORAGE, f"{self.path}: {error.strerror}", host)
-            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{self.path}: {error.strerror}", host)
+            where = error.filename2 or self.path  # the name of the report, where something else has it
+            return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, f"{where}: {error.strerror}", host)
 
     def check_health(self) -> Answer:
         """Whether a report would be taken now."""
@@ -147,7 +148,7 @@ class Inbox:
 
     def _keep(self, payload: Payload, body: bytes, host: str, client: Client) -> Answer:
         path = os.path.join(self.path, payload.file_name("gzip"))
-        if os.path.lexists(path) and is_own_file(path):
+        if os.path.lexists(path) and is_own_file(path, sole_name=True):  # a second name of another file is replaced
             return Answer(HTTPStatus.OK, "already here", host)
         # what came as gzip is kept as it came: to compress a report costs as much as all the rest
         data = body if body[:2] == GZIP and len(body) <= len(payload.data) else compress(payload.data, "gzip")

@@ -3,7 +3,8 @@
 A page is written once for all parts. In `How to confirm` every line `- ` begins with a command in backticks; `For KEY:`
 chooses there as in `How to fix`. In
 `How to fix` numbered lines are steps; lines `- ` below a step are its outcomes. A paragraph `For KEY, KEY: ..`
-begins the steps for one situation of the rule or one form factor (`other`: none of the others fits), and
+begins the steps for one situation of the rule or one form factor (`other`: none of the others fits;
+`virtual-KEY`: that situation in a guest, where it is the guest's to repair), and
 `Then follow NAME.` inserts a procedure of `procedures.md`. Words in capitals (ADDRESS, INTERFACE, ..) are filled in.
 A step that costs something ends with it: `(costs a reboot)`, in the words of `STEP_COSTS`.
 """
@@ -57,7 +58,7 @@ _PHRASES = re.compile(r"\b(FAR_END|EVIDENCE|HOLDERS|RESET_GPU)\b")
 _OF_PAIRS = ("GPU_INDEX", "NPU_INDEX")
 _NAMES = {  # of the other devices
     "INTERFACE": "{INTERFACE}", "DEVICE": "{DEVICE}", "GPU_INDEX": "GPU{GPU_INDEX}", "NPU_INDEX": "NPU {NPU_INDEX}",
-    "NPU_CARD": "NPU {NPU_INDEX}",
+    "NPU_CARD": "NPU {NPU_INDEX}", "ADDRESS": "{ADDRESS}",
 }  # fmt: skip
 _TOOLS = {
     "nvidia-smi": "NVIDIA",
@@ -146,10 +147,10 @@ def _find_nic_maker(nic: Nic) -> str | None:
 def build_steps(context: RuleContext, rule: str, fault: Fail, location: Location | None) -> list[Step]:
     """The steps that fix the fault on this part, in order."""
     form = find_form_factor(context, fault, location)
-    # a guest repairs no part, whatever state it is in; what its host is to set has steps of its own
-    first = form if form == "virtual" and not fault.situation.startswith("vf-") else None
+    # a guest repairs no part, whatever state it is in; what it sets itself, or its host, has steps of its own
+    guest = (f"virtual-{fault.situation}", "virtual") if form == "virtual" else ()
     all_alike = "all" if fault.subject == "node" and len(fault.parts) > 1 else None
-    keys = tuple(key for key in (first, all_alike, fault.situation, fault.cause, form, "other") if key)
+    keys = tuple(key for key in (*guest, all_alike, fault.situation, fault.cause, form, "other") if key)
     values, makers = find_values(context, fault), _find_makers(context, fault)
     phrases = {"FAR_END": _describe_far_end(location), **describe_reset(context, rule, fault, form)}
     steps: dict[str, Step] = {}  # a procedure that two others begin with is printed once, and so is what is saved

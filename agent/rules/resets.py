@@ -10,6 +10,7 @@ from agent.rules.rule import Fail
 
 _BMC = "the BMC's event log (`ipmitool sel elist`)"
 _LOG = "the kernel log (`dmesg -T`)"
+_LOCAL_DISKS = "what is on local disks, where a stop empties them"  # of an instance of a cloud
 _TOGETHER = ("Volta", "Ampere")  # GPUs of these that NVSwitches join are reset together
 _HOLDING = ("nvidia-fabricmanager", "nvidia-dcgm", "nvidia-imex", "nvidia-persistenced")
 _DUMPING = "mlx5"  # drivers whose health reporter keeps a dump
@@ -45,7 +46,7 @@ def _find_gpus(context: RuleContext, fault: Fail, form: str | None) -> list[Gpu]
 
 def _describe_evidence(gpus: list[Gpu], nvidia: bool, dumps: bool, guest: bool) -> str:
     makers = {gpu.vendor for gpu in gpus}
-    logs = [] if guest else [_BMC]
+    logs = [_LOCAL_DISKS] if guest else [_BMC]
     if nvidia:
         logs.insert(0, "`nvidia-bug-report.sh` (as root; with `--safe-mode` where it hangs)")
     elif dumps:

@@ -13,6 +13,7 @@ import typer
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation, print_error, print_warning
 from agent.cli.fleet.options import require_libraries
+from agent.cli.stdin import notice_pipe
 
 if TYPE_CHECKING:
     from agent.fleet.ingest.run import Ingested
@@ -89,8 +90,14 @@ def ingest(
         keep=Keep(move_limit, move_days),
     )
     refused = ErrorTranslation(UnreadableSource, WorkerLost)
-    with translate_write_errors(dataset), refused, progress(sys.stderr, quiet) as tell:
-        result = do(request, tell)
+    waiting, drawing = notice_pipe(*sources), progress(sys.stderr, quiet)
+    with translate_write_errors(dataset), refused, waiting as arrived, drawing as tell:
+
+        def show(stage: str, done: int) -> None:
+            arrived()
+            tell(stage, done)
+
+        result = do(request, show)
     _print_summary(result, dataset, quiet)
     if result.nodes == 0 or (result.read and not result.fresh and not result.repeated):
         print_error(_describe_nothing(result), "reports are what `fabricscope scan --format json` prints")

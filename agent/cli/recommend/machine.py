@@ -121,6 +121,8 @@ def run_recommend(
 
     answer = _answer(request, options)
     unpredicted = all(row.busbw_gbyte_s is None for row in answer.predictions)
+    if answer.missing == ["topology.gpus"]:
+        raise CliError("nothing can be predicted: no GPU that a driver offers")
     if (unpredicted and answer.missing) or not answer.predictions:
         raise CliError(f"nothing can be predicted: missing in the report: {', '.join(answer.missing)}")
     write_answer(

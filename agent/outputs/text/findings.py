@@ -122,7 +122,7 @@ def _render_parts(block: FindingBlock, names: DisplayNames, width: int, everythi
         part = describe_part(finding, names)
         if part != block.label:  # else the headline has it
             texts.append(part if block.same_summary else f"{part or finding.label}: {finding.summary}")
-    lines = _rows("part", filter(None, texts), width)
+    lines = _rows("part", dict.fromkeys(filter(None, texts)), width)  # those of the node have one part
     if len(block.findings) > len(findings):
         lines += _row("", f"and {len(block.findings) - len(findings)} more (--verbose)", width, "dim")
     return lines

@@ -290,20 +290,19 @@ def _fail_unconnected(context: RuleContext, known: list[_ScaleOut]) -> Fail:
     """No port of any card is up: not cabled, unless addresses show that ports were set up for it."""
     ports = [(card.gpu, port) for card in known for port in card.ports]
     set_up = [(gpu, port) for gpu, port in ports if _has_address(context, port)]
+    have = "has" if len(set_up) == 1 else "have"
     return NODE.fail(
         summary=f"all {len(ports)} scale-out ports are down"
-        + (f", and {len(set_up)} of them have an address" if set_up else ": not connected"),
+        + (f", and {len(set_up)} of them {have} an address" if set_up else ": not connected"),
         impact="Jobs over several nodes do not start, or go over the host's NICs."
         if set_up
         else "None where jobs stay on this node, or go over the host's NICs.",
-        remedy="Check the switches that the ports lead to and `ip link` of their interfaces, then cables and modules."
-        if set_up
-        else "No action if this is intended; otherwise connect the ports.",
         evidence=tuple(
             Evidence(f"{gpu.label} port {port.port}", port.state or "", _STATES) for gpu, port in (set_up or ports)[:8]
         ),
         severity=None if set_up else "info",
         cause="all",
+        situation="" if set_up else "not-needed",
         ids=frozenset(card.gpu.id for card in known),
     )
 
@@ -315,7 +314,6 @@ def _fail_external(card: _ScaleOut, most: int) -> Fail:
         + (f", other cards have {most}" if len(card.up) < most else "")
         + f"; down: {join_labels([str(port.port) for port in down])}",
         impact="Traffic between nodes runs at the speed of the card with the fewest ports.",
-        remedy="Check the cable and switch port of the ports that are down, then the module in the cage.",
         evidence=tuple(Evidence(f"{gpu.label} port {port.port}", port.state or "", _STATES) for port in down[:8]),
     )
 

@@ -19,9 +19,11 @@ def probe_hung(context: RuleContext) -> Iterator[Result]:
             continue
         yield NODE.fail(
             label=f"probe {run.name}",
-            summary=f"the {run.name} probe hangs in the kernel and cannot be killed",
+            summary="the probe hangs in the kernel and cannot be killed",
             impact="Jobs that use the same driver hang as well; usually only a reboot helps.",
-            evidence=(Evidence("its process", run.reason or "no answer", "ps -o stat,wchan,lstart"),),
+            evidence=(
+                Evidence(f"process of the {run.name} probe", run.reason or "no answer", "ps -o stat,wchan,lstart"),
+            ),
             severity="critical" if run.name in _GPU_DRIVER else "error",
             cause=run.name,
             ids=frozenset(),

@@ -258,7 +258,8 @@ def ib_pkey_limited(context: RuleContext, ib_port: IbPort) -> Result:
         summary=f"partition key {keys[index]} (index {index}) is that of a limited member"
         + (f"; a full one is {full[0]}" if full else ""),
         impact="Connections to other limited members end with a timeout, after NCCL's 7 retries of 4.3 s.",
-        remedy=f"Make the port a full member, or set {_PKEY} to the index of a full key.",
+        remedy=(f"set {_PKEY} to the index of the full key, if jobs are in that partition; else " if full else "")
+        + "make the port a full member.",
         evidence=(ib_port.evidence("partition keys", ", ".join(keys[:8]), "pkeys"),),
         severity="warning",
     )

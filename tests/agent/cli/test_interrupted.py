@@ -51,7 +51,8 @@ def test_an_interrupted_run_says_so(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("real_commands")
 @pytest.mark.parametrize(
     "arguments",
-    [("job",), ("recommend", "--profile", "dgx-h100", "--measured"), ("fleet", "topology", "--fabric"),
+    [("job",), ("fleet", "ingest", "--dataset", "d"),
+     ("recommend", "--profile", "dgx-h100", "--measured"), ("fleet", "topology", "--fabric"),
      ("ship", "--config"), ("receive", "--spool", "spool", "--plain", "--listen", "127.0.0.1:0", "--clients")],
 )  # fmt: skip
 def test_a_command_that_waits_for_a_pipe_names_it(arguments: tuple[str, ...], tmp_path: Path) -> None:

@@ -380,3 +380,20 @@ def test_an_old_report_that_is_sent_again_changes_nothing(
     ]
     assert [] == receiver.files
     assert [(at(2)[:19],)] == [(str(row[0])[:19].replace(" ", "T"),) for row in rows(dataset, "host", "observed_at")]
+
+
+def test_what_another_put_at_the_name_of_a_report_loses_none(tmp_path: Path) -> None:
+    """In a folder that others may write to: a second name of a file that is ours is replaced, and a folder is named."""
+    one = inbox(tmp_path)
+    one.take(report(), None, ALL)
+    (place,) = (tmp_path / "spool").iterdir()
+    whole = place.read_bytes()
+    for make, status in ((os.link, 201), (lambda _, name: os.mkdir(name), 500)):
+        place.unlink()
+        (tmp_path / "other").write_text("mine")
+        make(tmp_path / "other", place)
+        answer = one.take(report(), None, ALL)
+        assert status == answer.status, answer
+        assert "mine" == (tmp_path / "other").read_text()
+        assert place.is_dir() or whole == place.read_bytes()
+    assert f"{place}: Is a directory" == answer.reason

@@ -324,7 +324,7 @@ def test_nothing_to_predict_is_exit_2(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "report.json").write_bytes(encode_report(bare))
     for form in ("text", "conf"):
         assert 2 == run([*request, "--format", form])
-        assert ("", "error: nothing can be predicted: missing in the report: topology.gpus\n") == capsys.readouterr()
+        assert ("", "error: nothing can be predicted: no GPU that a driver offers\n") == capsys.readouterr()
 
 
 @pytest.mark.parametrize(

@@ -98,14 +98,16 @@ def steps_of(rule: str, form: str, **changes: object) -> list[Step]:
     return build_steps(SERVER, rule, fail(f"gpu:{gpu_id(0)}", **changes), Location(part="GPU", form_factor=form))
 
 
+def list_keys(section: str) -> set[str]:
+    """Form factors and situations that a section has steps for, also those of a situation in a guest."""
+    return {key.removeprefix("virtual-") for text in CHOICE.findall(section) for key in text.split(", ")}
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_every_page_has_commands_and_steps(rule: str) -> None:
     """A known key for each choice, a procedure for each name, and at least one step for every form factor."""
     sections = read_sections(rule)
-    keys, shown = (
-        {key for text in CHOICE.findall(sections[name]) for key in text.split(", ")}
-        for name in ("How to fix", "How to confirm")
-    )
+    keys, shown = (list_keys(sections[name]) for name in ("How to fix", "How to confirm"))
 
     assert re.search(r"^- `[^`]+`", sections["How to confirm"], re.MULTILINE)
     assert keys | shown <= SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys() | set(NOUNS)
@@ -154,7 +156,7 @@ AFTERWARDS = r"Look|Expect|If|To keep|Put|Make|Check|Configure|Do the same|Leave
 
 def list_ladders(rule: str) -> Iterator[list[Step]]:
     """The steps of a page for every situation and form factor."""
-    keys = {key for text in CHOICE.findall(read_sections(rule)["How to fix"]) for key in text.split(", ")}
+    keys = list_keys(read_sections(rule)["How to fix"])
     for form, situation in itertools.product(
         (*NOUNS, None), keys & (SITUATIONS | MEANINGS.keys() | SERVICE_MEANINGS.keys()) or {""}
     ):
@@ -784,7 +786,7 @@ BUG_REPORT = "`nvidia-bug-report.sh` (as root; with `--safe-mode` where it hangs
     ("context", "subject", "form", "evidence"),
     [
         (server(), f"gpu:{gpu_id(0)}", "sxm", f"{BUG_REPORT} and the BMC's event log"),
-        (server(), f"link:{gpu_id(0)}/3", "virtual", f"{BUG_REPORT}."),
+        (server(), f"link:{gpu_id(0)}/3", "virtual", f"{BUG_REPORT} and what is on local disks"),
         (server(), f"port:{nic_id(0)}/1", None, "`devlink health dump show pci/ADDRESS reporter fw_fatal`"),
         (changed_nic(server(), 0, driver="bnxt_en"), f"port:{nic_id(0)}/1", None, "the kernel log (`dmesg -T`)"),
         (instinct(), "node", None, "the kernel log (`dmesg -T`), `amd-smi metric` and the BMC's"),
@@ -913,9 +915,11 @@ def test_a_step_of_which_nothing_is_known_is_left_out(monkeypatch: pytest.Monkey
 
 
 def test_a_guest_comes_before_the_situation_and_the_situation_before_the_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first key that the page has."""
+    """The first key that the page has; what a guest is to set itself, it is asked for."""
     with_page(
-        monkeypatch, "For virtual: \n\n1. V.\n\nFor lost: \n\n1. L.\n\nFor sxm: \n\n1. S.\n\nFor other: \n\n1. O."
+        monkeypatch,
+        "For virtual: \n\n1. V.\n\nFor set, virtual-set: \n\n1. G.\n\nFor lost: \n\n1. L.\n\nFor sxm: \n\n1. S.\n\n"
+        "For other: \n\n1. O.",
     )
     location = Location(part="GPU", form_factor="sxm")
 
@@ -926,6 +930,7 @@ def test_a_guest_comes_before_the_situation_and_the_situation_before_the_part(mo
     assert "S." == choose(server(), "", location)
     assert "O." == choose(server(), "", None)
     assert "V." == choose(virtual(server()), "lost", location)
+    assert "G." == choose(virtual(server()), "set", location) == choose(server(), "set", location)
 
 
 def test_how_a_part_is_built_in() -> None:
