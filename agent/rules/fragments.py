@@ -416,13 +416,16 @@ def _is_one_narrow(assumed: RuleContext, rule: Rule, answers: Sequence[Pass | Fa
 
 
 def _is_second_of_card(assumed: RuleContext, fault: Fail) -> bool:
-    """Whether a port is switched off whose GUID is the next to that of an active port: both are of one card, and many
-    leave one of the two without a cable."""
+    """Whether a port is switched off whose GUID is the next to that of an active port, or that has none and is one of
+    two of which the other is active: both are of one card, and many leave one of the two without a cable."""
     ports = [(f"{nic.id}/{port.port}", port) for nic in assumed.topology.nics for port in nic.ports]
     own = [port for place, port in ports if place in fault.ids and port.phys_state == "Disabled"]
     active = {guid for _, port in ports if port.state == "ACTIVE" and (guid := _read_guid(port)) is not None}
     guids = [_read_guid(port) for port in own]
-    return bool(guids) and all(guid is not None and {guid - 1, guid + 1} & active for guid in guids)
+    is_other_active = len(ports) == _PAIR and sum(port.state == "ACTIVE" for _, port in ports) == 1
+    return bool(guids) and all(
+        is_other_active if guid is None else bool({guid - 1, guid + 1} & active) for guid in guids
+    )
 
 
 def _read_guid(port: Port) -> int | None:

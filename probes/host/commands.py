@@ -203,6 +203,7 @@ PCI_LINES, GPU_LINES = ("lspci", "|", "grep"), ("nvidia-smi", "|", "grep")
 REPEATED = ("lines", "of", "several", "devices")  # without their names
 LOOP = ("lines", "of", "a", "loop")  # of each part that it went over, or of each host
 PART_LINES = ("lines", "of", "parts")  # the same with lines that other readers have, or of parts in any form
+ENDS = ("facts", "of", "two", "sides")  # of both ends of a link, of what is set and what is in force
 FILTERED_SAVED = (PCI_LINES, GPU_LINES, REPEATED)
 NPU_HEALTH, NIC_PORTS, CXI_PORTS = ("npu-smi", "info", "-t", "health"), ("nicctl", "show", "port"), ("cxi_stat",)
 BONDING, SWITCH_PORTS = ("bonding",), ("show", "interfaces")  # a file of /proc; of a switch, any such command
@@ -249,7 +250,7 @@ TOOL_REPORTS_SAVED = (
     + (ROUTES, MLXCONFIG, CMA_MODE, FLINT, OPA_PORTS, UFM_EVENTS, INTERFACE_LOG, QDISC)
     + TOOL_ERRORS_SAVED
     + (PODS, STATED, DMON, IMEX_NODES, ALERTS, REDFISH, AMD_METRICS, NCCL_SETTINGS, LDD, CHECKS, SHEET)
-    + (LOOP, PART_LINES)
+    + (LOOP, PART_LINES, ENDS)
     + (COUNTERS, COUNTS, OWN_REPORT, C2C_LINKS, AMD_LINKS, DCGM_SAMPLES)
 )
 NEURON_SAVED = (

@@ -9,6 +9,7 @@ from probes.compression import DamagedData, decompress
 from probes.host.commands import (
     COMMANDS,
     DEVICE_LABELS,
+    ENDS,
     KERNEL_LOG,
     KERNEL_LOG_EARLIER,
     KERNEL_LOG_SAVED,
@@ -613,7 +614,7 @@ class SavedOutputs:
             unread = [output for output in unread if output.is_known]
         is_of_lines = not pieces and whole and whole[0] in _OF_LINES
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
-        is_compared = whole != (SHEET,) and saved_name(SHEET) in pieces  # several hosts, each with an output of its own
+        is_compared = saved_name(ENDS) in pieces or (whole != (SHEET,) and saved_name(SHEET) in pieces)  # several sides
         if whole and len(pieces) < 2 and (is_of_lines or not unread) and not shown and not is_compared:
             if whole == ((LOG,),) and (is_rotated(name) or (is_further_log(name) and self._has_kernel_log)):
                 whole = (ROTATED_LOG,)

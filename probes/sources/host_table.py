@@ -23,6 +23,25 @@ _PARALLEL = lazy_pattern(  # a tool for several hosts, or the form of what one p
     r"|^-{8,40}\r?\n\S{2,200}(?: \(\d{1,5}\))?\r?\n-{8,40}$|^\S{2,64} \| (?:CHANGED|SUCCESS) \|",
     re.MULTILINE,
 )
+# Words of which a text with two sides has one of each group
+_SIGNS = (
+    "mtu|fec|error-correction|speed|pfc|802.1q|vlan|tos|tclass|_tc=|/2|/3 & swp|ethernet|eth1/|leaf|sw|spine|tor|nexus"
+    "|sonic|n9k|policy-map|xe-|et-|ge1/",
+    "router bgp|local as|autonomous-system & remote-as|remote as| 4 |as-number",
+    "nodename= & slurmd|name=gpu|socketsperboard",
+    "nvidia & modinfo|dkms|abric manager version|fabricmanager|.so. & kernel module|driver version|driver_version"
+    "|/sys/module",
+    "grub_cmdline & boot_image",
+    "/etc/|.conf|options  & sysctl|/proc/sys|/parameters/|/params",
+    "psid & fw version",
+    "device_ip & ipaddr",
+    "gpu 0|-smi & docker|podman|apptainer|singularity|nerdctl|wc -l|grep -c",
+    "inet | up  & plan|/etc/|rail",
+)
+_ROW_OF_NUMBERS = lazy_pattern(
+    r"(?m)^[^\n]{0,100}?(?:(?:\d{1,3}\.){3}\d{1,3}(?:[ \t|,;/\"]|$)"
+    r"|\w{0,12}(?i:rank)(?:_id)?[\"' :=]{1,3}\"?\d)"
+)
 _SHELL = lazy_pattern(r"[ \t>]{0,40}(?:[$#%] |\[?[\w-]{1,40}@)")
 _FILE = lazy_pattern(r"/(?:sys|proc|dev)/[^\s;:'\"|]{3,200}")
 _NO_DEVICE = ("ports", "device")  # in a path
@@ -47,6 +66,14 @@ _BARE = (  # what a value alone is of
     ("width", lazy_pattern(r"x\d{1,2}")),
     ("state", _BARE_STATE),
 )
+
+
+def may_have_sides(text: str) -> bool:
+    """Whether a text has words of two sides, or rows with numbers: most have none."""
+    low = text.lower()
+    signs = (sign.split(" & ") for sign in _SIGNS)
+    is_of_two = any(all(any(word in low for word in group.split("|")) for group in sign) for sign in signs)
+    return is_of_two or _ROW_OF_NUMBERS.search(text) is not None
 
 
 def tabulate_hosts(text: str, with_states: bool = True) -> str | None:

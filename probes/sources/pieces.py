@@ -11,6 +11,7 @@ from probes.host.commands import (
     COMMANDS,
     CXI_PORTS,
     DEVICE_LABELS,
+    ENDS,
     FILTERED_SAVED,
     GAUDI_PORTS,
     GPU_LINES,
@@ -229,6 +230,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     if saved_name(SHEET) not in found and (compared := _compare_parts(file, text, found, unread)):
         found |= compared
         unread = [output for output in unread if output.is_known]
+    found |= _compare_sides(file, text)
     return (found | _find_settings(file, text) if found else found), unread
 
 
@@ -276,6 +278,18 @@ def _compare_parts(
         if _states_fault(list_weak_faults, table):
             return {saved_name(PART_LINES): OutputPiece(table, None, place=f"{file}, line 1")}
     return {}
+
+
+def _compare_sides(file: str, text: str) -> dict[str, OutputPiece]:
+    """The text itself, where two sides of a link or of a setting state different values."""
+    from probes.sources.host_table import may_have_sides  # lazy, as above
+
+    if not may_have_sides(text):
+        return {}
+    from probes.tool_reports.ends.agree import list_disagreements
+
+    is_odd = _states_fault(list_disagreements, text)
+    return {saved_name(ENDS): OutputPiece(text, None, place=f"{file}, line 1")} if is_odd else {}
 
 
 def _states_fault(list_faults: "Callable[[str], list[ToolReport]]", table: str) -> bool:

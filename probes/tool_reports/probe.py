@@ -84,6 +84,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((commands.SHEET,), _reader("tables.sheets", "list_sheet_faults")),
     ((commands.LOOP,), _reader("tables.loops", "list_loop_faults")),
     ((commands.PART_LINES,), _reader("tables.loops", "list_weak_faults")),
+    ((commands.ENDS,), _reader("ends.agree", "list_disagreements")),
     ((commands.LDD,), _reader("libraries", "list_missing_libraries")),
     ((commands.PCI_LINES,), _reader("unnamed", "list_pci_lines")),
     ((commands.GPU_LINES,), _reader("unnamed", "list_gpu_lines")),

@@ -457,6 +457,16 @@ READERS: tuple[Reader, ...] = (
     parser(
         "probes.tool_reports.tables.loops:list_weak_faults", "n0\tmtu 9000\nn1\tmtu 1500\nn2\tmtu 9000\nn3\tmtu 9000\n"
     ),
+    parser(
+        "probes.tool_reports.ends.agree:list_disagreements",
+        "leaf1# show run\ninterface Eth1/4\n description ens2\n mtu 1500\n\nn1:~ # ip link\n2: ens2: <UP> mtu 9000\n",
+        "# slurm.conf\nNodeName=c[1-8] CPUs=64 Gres=gpu:4 State=UNKNOWN\nNodeName=c1 Name=gpu File=/dev/nvidia[0-2]\n",
+        "$ cat /etc/a.conf\nvm.a = 1\n$ sysctl vm.a\nvm.a = 2\nrouter bgp 65000\n neighbor 10.0.0.1 remote-as 1",
+    ),
+    lenient("probes.tool_reports.ends.read:read_facts", "admin@tor:~$ show pfc priority\nLossless prio\nEth1  3\n"),
+    lenient("probes.sources.host_table:may_have_sides", "switch mtu 1500\n10.0.0.1 a\n"),
+    lenient("probes.tool_reports.ends.forms:expand_numbers", "110-112, 120"),
+    lenient("probes.tool_reports.ends.forms:read_setting", "4096 Y 'on'"),
     lenient("probes.sources.host_table:tabulate_hosts", "$ pdsh -a cat /sys/class/net/e1/mtu\nn1: 9000\nn2: 1500\n"),
     lenient("probes.sources.host_lines:find_hosts", "n1: 400\nn2: 100\n", "n1 | CHANGED | rc=0 >>\nup\n"),
     Reader("probes.tool_reports.lines:short_lines", seeds.texts(LINES), (ParseError,), _then(9)),

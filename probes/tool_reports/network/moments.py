@@ -24,8 +24,9 @@ _TIME = (
 _MOMENT = lazy_pattern(rf"[ \t\[(>*#-]{{0,20}}(?P<moment>{_TIME})(?!\w)[ \t\]):,-]{{0,8}}(?P<rest>.*)")
 _COUNTER = lazy_pattern(
     r"(?:.{0,60}[\s:/])??"
-    r"(?P<name>(?=[\w. -]{0,40}(?i:[rt]x|port|link|symbol|crc|fec|rcv|xmit|packet|phy|retrans|discard|fcs))"
-    r"[A-Za-z][\w.-]{2,60}(?: [a-z]{3,12}){0,3})[ \t]{0,20}[:= ][ \t]{0,20}(?P<count>\d{1,20})[ \t;,]{0,8}"
+    r"(?P<name>(?=[\w. -]{0,40}(?i:[rt]x|port|link|symbol|crc|fec|rcv|xmit|packet|phy|retrans|discard|fcs|codeword"
+    r"|_cw\b))[A-Za-z][\w.-]{2,60}(?: [a-z]{3,12}){0,3})[ \t]{0,20}[:= ][ \t]{0,20}"
+    r"(?P<count>\d{1,20})(?:@[\d.]{1,24})?[ \t;,]{0,8}"
 )
 
 

@@ -188,10 +188,6 @@ _NO_ANSWER = lazy_pattern(  # what the C library calls errors, in place of the v
     r"|Transport endpoint is not connected|Cannot send after transport endpoint shutdown|Operation timed out"
     r"|Remote I/O error|Device or resource busy|Bad address|Protocol error|inactive device)[.]?[ \t]*"
 )
-_NODE_LINE = lazy_pattern(r"(?m)^.{0,200}?\bNodeName=(?P<names>\S{1,200}) (?P<keys>[^\n]{3,400})$")
-_IS_DETECTED = lazy_pattern(r"\bSocketsPerBoard=")  # as slurmd prints what it finds
-_OF_NODE = lazy_pattern(r"\b(?P<key>CPUs|RealMemory|Gres|Sockets|CoresPerSocket|ThreadsPerCore)=(?P<value>\S{1,80})")
-_LAST_NUMBER = lazy_pattern(r"(\d{1,12})(?:\([^()]*\))?$")
 _IS_MOST, _IS_LEAST = ("max", "of", "exp", "rat", "cap", "fro", "sho", "wan", "nee"), ("min", "low")
 _WANTED = lazy_pattern(rf"(?:.*\b)?(?:{EXPECTED})")
 _FOUND = lazy_pattern(rf"(?:.*\b)?(?:{CURRENT}|got|observed|have|real)")
@@ -239,7 +235,7 @@ def list_values(text: str) -> list[StatedValue]:
     """
     if not is_of_field(text):
         return []
-    values = list(dict.fromkeys([*_find_values(text), *_list_unanswered(text), *_list_undetected(text)]))
+    values = list(dict.fromkeys([*_find_values(text), *_list_unanswered(text)]))
     only_down = {value.part or value.line for value in values if value.is_down}
     return [value for value in values if not (value.is_down and len(only_down) > _MOST_DOWN)]
 
@@ -301,30 +297,10 @@ def _list_unanswered(text: str) -> Iterator[StatedValue]:
             yield StatedValue(STATE, part, f"{name}: {match['error']}", " ".join(match[0].split()), False)
 
 
-def _list_undetected(text: str) -> Iterator[StatedValue]:
-    """What `slurmd -C` finds less of than the line of slurm.conf for its node states: Slurm drains it then.
-
-    >>> config = "NodeName=n[1-4] CPUs=8 RealMemory=900 Gres=gpu:8\\n"
-    >>> found = "NodeName=n2 CPUs=8 SocketsPerBoard=1 RealMemory=800\\n"
-    >>> [value.what for value in _list_undetected(config + found)]
-    ['n2: RealMemory 800, configured 900']
-    """
-    nodes = [(match["names"], match["keys"], match[0]) for match in _NODE_LINE.finditer(text)]
-    for name, keys, line in nodes:
-        for names, wanted, _ in nodes if _IS_DETECTED.search(keys) else ():
-            if _IS_DETECTED.search(wanted) or not _is_among(name, names):
-                continue
-            has, want = ({row["key"]: row["value"] for row in _OF_NODE.finditer(keys)} for keys in (keys, wanted))
-            for key, value in has.items():
-                own, other = _LAST_NUMBER.search(value), _LAST_NUMBER.search(want.get(key, ""))
-                if own and other and int(own[1]) < int(other[1]):
-                    yield StatedValue(BELOW, None, f"{name}: {key} {own[1]}, configured {other[1]}", line, False)
-
-
-def _is_among(name: str, names: str) -> bool:
+def is_among(name: str, names: str) -> bool:
     """Whether a host is one of those that Slurm folds so.
 
-    >>> _is_among("n07", "n[01-04,07]"), _is_among("n7", "n[8-9]"), _is_among("n7", "n7,n8")
+    >>> is_among("n07", "n[01-04,07]"), is_among("n7", "n[8-9]"), is_among("n7", "n7,n8")
     (True, False, True)
     """
     begin, mark, ranges = names.partition("[")

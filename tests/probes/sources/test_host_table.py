@@ -196,10 +196,6 @@ ODD_AGAIN = {
         f"[rank {8 * n}] NCCL_IB_HCA=mlx5_0,mlx5_1 NCCL_IB_GID_INDEX={1 if n == 5 else 3} NCCL_IB_TC=106\n"
         for n in EIGHT
     ), "rank 40", "NCCL_IB_GID_INDEX=1 (rank 8: NCCL_IB_GID_INDEX=3)"),
-    "a number that another part has": ("".join(
-        f"h{n}$ torchrun --nnodes 8 --nproc_per_node 4 --node_rank {1 if n == 3 else n - 1} a.py\n"
-        for n in EIGHT
-    ), "h3", "--node_rank 1 (h1: --node_rank 0)"),
     "the priority beside it": ("".join(
         f"interface Ethernet{n}/1\n   mtu 9214\n   pfc priority {4 if n == 7 else 3} no-drop\n!\n"
         for n in EIGHT

@@ -359,10 +359,6 @@ ODD_TEXTS = {  # a text with one odd row -> what is noted of it
         "".join(f"fs-OST{at}{': Input/output error' if at == 2 else '   90T  60%'}\n" for at in range(4)),
         "fs-OST2: Input/output error",
     ),
-    "fewer than configured": (
-        "NodeName=gn[1-3,7] CPUs=8 Gres=gpu:h100:8(S:0-1)\nNodeName=gn7 CPUs=8 SocketsPerBoard=1 Gres=gpu:h100:7\n",
-        "gn7: Gres 7, configured 8",
-    ),
     "elements": (
         "".join(f"<psu><name>P{at}</name><volts>{0.1 if at == 3 else 54.1}</volts></psu>\n" for at in range(1, 5)),
         "name P3: volts 0.1, the others 54.1",
