@@ -13,6 +13,8 @@ _AMD = (("0x1002", "0x03"), ("0x1002", "0x12"))
 _NEURON = (("0x1d0f", "0x12"), ("0x1d0f", "0x0880"))
 _NPUS = (("0x19e5", "0x1200"),)
 _NO_FILE = "No such file or directory"
+_NO_ETHTOOL = "no saved output of ethtool about an interface that is shown"
+_NO_MODULES = "no saved output of ethtool -m"
 FABRIC_NEVER_ASKED = "a live fabric is never queried: the tools send packets to every switch; saved outputs are read"
 
 
@@ -123,11 +125,17 @@ def probes() -> tuple[Probe, ...]:
         ),
         Probe(
             "ethtool",
-            _ethtool,
+            _of_interfaces("ethtool", _NO_ETHTOOL, *commands.ETHTOOL_SAVED[:-1]),
             evidence=_shows_interfaces,
-            nothing_saved="no saved output of ethtool about an interface that is shown",
+            nothing_saved=_NO_ETHTOOL,
         ),
-        Probe("optics", _optics, 15.0, evidence=_shows_interfaces, nothing_saved="no saved output of ethtool -m"),
+        Probe(
+            "optics",
+            _of_interfaces("optics", _NO_MODULES, ("ethtool", "-m")),
+            15.0,
+            evidence=_shows_interfaces,
+            nothing_saved=_NO_MODULES,
+        ),
         Probe(
             "dcb",
             ModuleReader("probes.dcb.probe", require=_require_interface),
@@ -280,36 +288,23 @@ def _require_lldp(host: Host) -> None:
 
 def _require_outputs(host: Host) -> None:
     of_interfaces = (*commands.OF_INTERFACE, *commands.LABELLED_OF_INTERFACES)
-    if host.live or not _has_saved(*commands.COMMANDS, *commands.SAVED, about=of_interfaces)(host):
+    if host.live or not _has_saved(*commands.KNOWN, about=of_interfaces)(host):
         raise Absent("no saved output of a tool that states faults")
 
 
-def _ethtool(host: Host) -> Reading:
-    if not _answers(host):
+def _of_interfaces(subject: str, missing: str, *outputs: tuple[str, ...]) -> Callable[[Host], Reading]:
+    """Asks the interfaces, or reads these outputs of a source that holds no answers; `missing`: where it has none."""
+
+    def read(host: Host) -> Reading:
+        if _answers(host):
+            return ModuleReader(f"probes.{subject}.probe")(host)
         from probes.visible_interfaces import holds_output
 
-        if not holds_output(host, *commands.ETHTOOL_SAVED[:-1]):
-            raise Absent("no saved output of ethtool about an interface that is shown")
-        from probes.ethtool.saved import read_saved
+        if not holds_output(host, *outputs):
+            raise Absent(missing)
+        return ModuleReader(f"probes.{subject}.saved", "read_saved")(host)
 
-        return read_saved(host)
-    from probes.ethtool.probe import read
-
-    return read(host)
-
-
-def _optics(host: Host) -> Reading:
-    if not _answers(host):
-        from probes.visible_interfaces import holds_output
-
-        if not holds_output(host, ("ethtool", "-m")):
-            raise Absent("no saved output of ethtool -m")
-        from probes.optics.saved import read_saved
-
-        return read_saved(host)
-    from probes.optics.probe import read
-
-    return read(host)
+    return read
 
 
 def _ib_fabric(host: Host) -> Reading:

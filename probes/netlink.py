@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError
+from probes.text import ParseError, require
 
 ROUTE, GENERIC, RDMA = 0, 16, 20  # NETLINK_*
 
@@ -109,10 +109,7 @@ def link_request(name: str) -> bytes:
 def parse_family(reply: bytes) -> int:
     """The message type of the family that was asked for. Raises ParseError."""
     raw = generic_attributes(reply, NEW_FAMILY).get(FAMILY_ID, b"")
-    number = parse_unsigned(raw)
-    if not number:
-        raise ParseError("nlctrl: no family id")
-    return number
+    return require(parse_unsigned(raw), "nlctrl: no family id")
 
 
 def generic_attributes(reply: bytes, command: int) -> dict[int, bytes]:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, AnyStr, TypeVar, cast
 
 _Row = TypeVar("_Row")
+_Found = TypeVar("_Found")
 
 
 class LazyPattern:
@@ -264,11 +265,34 @@ class ParseError(ValueError):
     """The text is not what this parser reads; the message states what was expected and what was found."""
 
 
+def require(found: _Found | None, why: str) -> _Found:
+    """What a text must have, as it is. Raises ParseError with the reason where it is nothing, or not so.
+
+    >>> require(["GPU 0"], "no GPU")
+    ['GPU 0']
+    """
+    if not found:
+        raise ParseError(why)
+    return found
+
+
 def check_length(text: str, most: int = MOST_CHARACTERS) -> str:
     """The text itself. Raises ParseError for one of more than `most` characters: its tool prints no such text."""
     if len(text) > most:
         raise ParseError(f"longer than {most} characters")
     return text
+
+
+LONGEST_LINE = 1000  # characters; what tools print about one part is shorter
+
+
+def short_lines(text: str, longest: int = LONGEST_LINE, most: int = MOST_CHARACTERS) -> list[str]:
+    """Its lines that are shorter than `longest`: patterns are tried on no other. Raises ParseError.
+
+    >>> short_lines("up\\n" + "x" * 9, longest=4)
+    ['up']
+    """
+    return [line for line in check_length(text, most).splitlines() if len(line) < longest]
 
 
 def text_or_none(text: str) -> str | None:

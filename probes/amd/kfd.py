@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from probes.host.interface import Denied, Host, ReadError
 from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, parse_digits
+from probes.text import ParseError, parse_digits, require
 
 TOPOLOGY = "/sys/class/kfd/kfd/topology"
 NODES = f"{TOPOLOGY}/nodes"
@@ -91,8 +91,7 @@ def parse_properties(text: str) -> dict[str, int]:
         key, _, value = line.partition(" ")
         if key and (number := parse_digits(value, 20)) is not None:
             properties[key] = number
-    if not properties:
-        raise ParseError(f"no properties in {text[:60]!r}")
+    require(properties, f"no properties in {text[:60]!r}")
     return properties
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from probes.layout import Node, read_tree
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, require
 
 MOST_GPUS = 256
 _COLUMNS = {
@@ -61,8 +61,7 @@ def parse_smi(text: str) -> SmiOutput:
         _add_sections(output, text[first.start() :])
     else:
         _add_tables(output, text)
-    if not output.gpus and not output.pairs:
-        raise ParseError(f"nothing of a GPU in {text[:60]!r}")
+    require(output.gpus or output.pairs, f"nothing of a GPU in {text[:60]!r}")
     return output._replace(cut="ROCm S" in text[:200] and _ROCM_END not in text and text.lstrip()[:1] != "{")
 
 
@@ -183,9 +182,7 @@ def _add_box(output: SmiOutput, text: str) -> None:
         first = _BOX_FIRST.match(line)
         if first is None or len(output.gpus) >= MOST_GPUS:
             continue
-        second = _BOX_SECOND.match(after)
-        if second is None:
-            raise ParseError(f"no second line of {first[1]}")
+        second = require(_BOX_SECOND.match(after), f"no second line of {first[1]}")
         output.gpus[f"GPU{int(second[1])}"] = {
             "bdf": first[1],
             "asic": {"market_name": first[2].strip(), "oam_id": second[2]},

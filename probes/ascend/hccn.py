@@ -55,7 +55,9 @@ def read(host: Host) -> Reading:
         device_nodes=None if nodes is None else len(nodes),
         driver_version=_version(reader.text(DRIVER)),
         firmware_version=_version(reader.text(FIRMWARE)),
-        ranks=_ranks(reader) if not host.live else (),
+        ranks=()
+        if host.live
+        else tuple(reader.parsed(reader.saved(*RANK_TABLE), parse_rank_table, "rank table: ") or ()),
     )
     if not (facts.outputs or facts.ranks or facts.device_nodes or facts.driver_version or keys):
         raise Absent(reader.missing or f"neither {CONFIGURATION} nor device nodes nor saved outputs of hccn_tool")
@@ -121,10 +123,6 @@ def _merge(ports: Iterable[PortOutput]) -> tuple[PortOutput, ...]:
             counters={**(port.counters or {}), **(before.counters or {})} or None
         )
     return tuple(merged.values())
-
-
-def _ranks(reader: HostReader) -> tuple[RankDevice, ...]:
-    return tuple(reader.parsed(reader.saved(*RANK_TABLE), parse_rank_table, "rank table: ") or ())
 
 
 MOST_DEVICES = 4096

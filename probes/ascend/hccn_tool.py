@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import lazy_pattern, require
 
 MOST_NPUS = 64
 _LINES = 20_000
@@ -137,8 +137,7 @@ def parse_hccn(text: str, npu: int | None = None) -> list[PortOutput]:
             line = line[device.end() :]
         _take_line(collector, line)
     ports = [_port(number, values) for number, values in collector.values.items()]
-    if not ports:
-        raise ParseError("no line that hccn_tool prints about a port")
+    require(ports, "no line that hccn_tool prints about a port")
     return sorted(ports, key=lambda port: -1 if port.npu is None else port.npu)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from probes.gpu.facts import Gpu, NvLink, PairCell, normal_address
 from probes.layout import list_cells
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern, parse_digits
+from probes.text import ParseError, lazy_pattern, parse_digits, require
 
 VENDOR = "0x19e5"
 MOST_NPUS = 64
@@ -62,8 +62,7 @@ def parse_info(text: str) -> list[Gpu]:
         elif above:
             npus.append(_npu(above, cells, place, has_physical))
             above = None
-    if not npus:
-        raise ParseError("no NPU with a bus id in the output of npu-smi info")
+    require(npus, "no NPU with a bus id in the output of npu-smi info")
     if len({npu.index for npu in npus}) < len(npus):  # several chips of a card, and no Phy-ID to distinguish them
         npus = [npu._replace(index=None) for npu in npus]
     return npus
@@ -91,9 +90,9 @@ def parse_topology(text: str) -> NpuMatrix:
     (PairCell(a='GPU12', b='GPU13', kind='SIO'),)
     """
     heads = [line for line in text.splitlines() if _HEAD.fullmatch(line)]
-    if len(heads) != 1:
-        raise ParseError(f"{len(heads)} headings of a topology matrix of NPUs, 1 expected")
-    columns = [int(match[1]) if (match := _NUMBERED.fullmatch(word)) else None for word in _names(heads[0])]
+    require(len(heads) == 1, f"{len(heads)} headings of a topology matrix of NPUs, 1 expected")
+    names = heads[0].replace("CPU Affinity", "").split()
+    columns = [int(match[1]) if (match := _NUMBERED.fullmatch(word)) else None for word in names]
     cpus: dict[int, str | None] = {}
     cells: dict[frozenset[int], str] = {}
     for line in text.splitlines():
@@ -110,14 +109,9 @@ def parse_topology(text: str) -> NpuMatrix:
                 continue
             pair = frozenset((own, other))
             cells[pair] = max(cells.get(pair, kind), kind, key=_NEAREST.index)
-    if not cpus:
-        raise ParseError("no row of a topology matrix of NPUs")
+    require(cpus, "no row of a topology matrix of NPUs")
     pairs = sorted((min(pair), max(pair), kind) for pair, kind in cells.items())
     return NpuMatrix(cpus, tuple(PairCell(f"GPU{a}", f"GPU{b}", kind) for a, b, kind in pairs))
-
-
-def _names(head: str) -> list[str]:
-    return head.replace("CPU Affinity", "").split()
 
 
 def parse_hccs(text: str) -> tuple[NvLink, ...]:
@@ -147,8 +141,7 @@ def parse_sio(text: str) -> dict[str, int]:
     """
     found = [match for line in text.splitlines() if (match := _SIO_LINE.fullmatch(line[:400]))]
     counts = {f"sio.{match[1].lower()}": int(match[2]) for match in found}
-    if not counts or len(counts) < len(found):
-        raise ParseError("no count of errors between dies, or those of several dies")
+    require(counts and len(counts) >= len(found), "no count of errors between dies, or those of several dies")
     return counts
 
 

@@ -10,7 +10,7 @@ import struct
 
 from probes.dcb.facts import Application, Dcb
 from probes.netlink import IS_REQUEST, attribute, attributes, iter_attributes, request
-from probes.text import ParseError
+from probes.text import require
 
 SOURCE = "DCB netlink"
 GET_DCB = 78  # RTM_GETDCB: the type of the question and of its answer
@@ -91,8 +91,7 @@ def parse_cee(payload: bytes) -> Dcb:
 
 
 def _body(payload: bytes) -> dict[int, bytes]:
-    if len(payload) < HEAD.size:
-        raise ParseError(f"DCB: an answer of {len(payload)} bytes")
+    require(len(payload) >= HEAD.size, f"DCB: an answer of {len(payload)} bytes")
     return attributes(payload, HEAD.size)
 
 
@@ -100,8 +99,7 @@ def _unpack(form: struct.Struct, raw: bytes | None) -> tuple[int, ...] | None:
     """The fields of a structure; raises ParseError where it is too short to be one."""
     if raw is None:
         return None
-    if len(raw) < form.size:
-        raise ParseError(f"DCB: a structure of {len(raw)} bytes where {form.size} are expected")
+    require(len(raw) >= form.size, f"DCB: a structure of {len(raw)} bytes where {form.size} are expected")
     return form.unpack_from(raw)
 
 

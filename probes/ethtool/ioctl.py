@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from probes.ethtool.netlink import NOT_KNOWN, FecReading, PauseReading
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, require
 
 MOST = 512
 _PRIORITY = "[0-7]"
@@ -127,8 +127,7 @@ def parse_driver(reply: bytes) -> DriverInfo:
 def parse_count(reply: bytes) -> int:
     """GSSET_INFO's answer: 0 where the driver has no counters. Raises ParseError."""
     _, _, sets, count = _unpack(SET_INFO, reply)
-    if count > MOST_COUNTERS:
-        raise ParseError(f"ethtool: {count} counters")
+    require(count <= MOST_COUNTERS, f"ethtool: {count} counters")
     return int(count) if sets & 1 << STATISTICS_SET else 0
 
 
@@ -163,8 +162,7 @@ def parse_fec(reply: bytes) -> FecReading:
 
 
 def _unpack(form: struct.Struct, reply: bytes) -> tuple[int, ...]:
-    if len(reply) < form.size:
-        raise ParseError(f"ethtool: an answer of {len(reply)} bytes where {form.size} are due")
+    require(len(reply) >= form.size, f"ethtool: an answer of {len(reply)} bytes where {form.size} are due")
     return form.unpack_from(reply)
 
 

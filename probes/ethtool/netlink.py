@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from probes.named_tuple import NamedTuple
 from probes.netlink import GENERIC_HEAD, IS_REQUEST, attribute, attributes, generic_attributes, parse_unsigned, request
-from probes.text import ParseError
+from probes.text import require
 
 FEC_MODES = {49: "off", 50: "rs", 51: "baser", 74: "llrs"}
 SPEEDS_MBIT_S = {
@@ -148,9 +148,7 @@ def parse_fec(reply: bytes) -> FecReading:
 def parse_eeprom(reply: bytes) -> bytes:
     """MODULE_EEPROM_GET's bytes. Raises ParseError."""
     data = generic_attributes(reply, EEPROM_REPLY).get(EEPROM_DATA)
-    if not data:
-        raise ParseError("ethtool: no bytes of the module in the answer")
-    return data
+    return require(data, "ethtool: no bytes of the module in the answer")
 
 
 def _header(index: int, flags: int) -> bytes:

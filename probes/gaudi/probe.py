@@ -17,7 +17,7 @@ from probes.host.interface import Absent, Failed, Host, ReadError
 from probes.host_reader import SLEEPING, HostReader
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
-from probes.text import ParseError, is_pci_address, lazy_pattern, parse_digits
+from probes.text import ParseError, is_pci_address, lazy_pattern, parse_digits, require
 
 HABANA = "0x1da3"
 ACCEL, OLD_ACCEL, RDMA = "/sys/class/accel", "/sys/class/habanalabs", "/sys/class/infiniband"
@@ -204,7 +204,6 @@ def parse_hl_smi(text: str) -> GpuFacts:
             gpus.append(Gpu(index=int(row[1]), address=row[3].lower(), vendor=HABANA, name=row[2]))
         elif gpus and (memory := _MEMORY.match(line)):
             gpus[-1] = gpus[-1]._replace(memory_mib=int(memory[1]))
-    if not gpus:
-        raise ParseError(f"hl-smi: no card in {text[:60]!r}")
+    require(gpus, f"hl-smi: no card in {text[:60]!r}")
     driver = _DRIVER.search(text)
     return GpuFacts(tuple(gpus), driver_version=driver[1] if driver else None, attached=len(gpus), vendor=HABANA)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, lazy_pattern
+from probes.text import lazy_pattern, require
 
 
 class NvLink(NamedTuple):
@@ -203,10 +203,7 @@ def normal_address(text: str) -> str:
     >>> normal_address("00000000:1B:00.0"), normal_address("00010000:E1:00.0")
     ('0000:1b:00.0', '10000:e1:00.0')
     """
-    address = find_address(text)
-    if address is None:
-        raise ParseError(f"not a PCI address: {text[:40]!r}")
-    return address
+    return require(find_address(text), f"not a PCI address: {text[:40]!r}")
 
 
 def find_address(text: str) -> str | None:

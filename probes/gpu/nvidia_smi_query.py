@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 from probes.gpu import nvidia_smi_health, nvidia_smi_values
 from probes.gpu.facts import Gpu, GpuFacts
-from probes.text import MONTHS, ParseError, check_length, first_line, lazy_pattern
+from probes.text import MONTHS, ParseError, check_length, first_line, lazy_pattern, require
 
 _LIMIT_CHARACTERS = 16 << 20
 _LIMIT_LINE = 1000
@@ -295,12 +295,9 @@ def parse_log(text: str) -> ElementTree.Element:
     """The log element. nvidia-smi may print warnings before and after it. Raises ParseError."""
     check_length(text, _LIMIT_CHARACTERS)
     begin, end = text.find("<nvidia_smi_log"), text.rfind(_END)
-    if begin < 0:
-        raise ParseError(f"no <nvidia_smi_log>; it begins with: {first_line(text)}")
-    if end < begin:
-        raise ParseError(f"cut short: no {_END}")
-    if "<!ENTITY" in text.upper():
-        raise ParseError("it declares entities")
+    require(begin >= 0, f"no <nvidia_smi_log>; it begins with: {first_line(text)}")
+    require(end >= begin, f"cut short: no {_END}")
+    require("<!ENTITY" not in text.upper(), "it declares entities")
     try:
         return ElementTree.fromstring(text[begin : end + len(_END)])  # noqa: S314 - no entities, bounded (above)
     except (ElementTree.ParseError, ValueError) as error:
@@ -376,8 +373,7 @@ def parse_csv(text: str) -> tuple[GpuFacts, str | None]:
     """
     heading, rows = _table(text)
     fitting = [dict(zip(heading, row, strict=True)) for row in rows if len(row) == len(heading)]
-    if not fitting:
-        raise ParseError(f"no line with the {len(heading)} fields of the heading")
+    require(fitting, f"no line with the {len(heading)} fields of the heading")
     first = fitting[0]
     count = nvidia_smi_values.number(first.get("count", ""))
     # nvidia-smi lists the GPUs by their index: where no column names them, the line does

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from probes.gpu.facts import Gpu, GpuFacts, GpuHealth, normal_address
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, check_length, lazy_pattern, parse_digits
+from probes.text import check_length, lazy_pattern, parse_digits, require
 
 MOST_GPUS = 64
 _LIMIT_CHARACTERS = 1 << 20
@@ -52,8 +52,7 @@ def parse_table(text: str) -> tuple[GpuFacts, str | None]:
     """
     check_length(text, _LIMIT_CHARACTERS)
     gpus = [gpu for lines in _list_rows(text) if (gpu := _build_gpu(lines)) is not None]
-    if not gpus:
-        raise ParseError("no row of a GPU in the table of nvidia-smi")
+    require(gpus, "no row of a GPU in the table of nvidia-smi")
     versions = next((match for line in text.splitlines() if (match := _VERSIONS.match(line[:LINE_CHARACTERS]))), None)
     facts = GpuFacts(
         gpus=tuple(gpus[:MOST_GPUS]),

@@ -16,7 +16,7 @@ from itertools import takewhile
 from probes.gpu.facts import Gpu, PairCell
 from probes.gpu.nvml_enums import P2P_STATUSES, TOPOLOGY_LEVELS
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, check_length, first_line, lazy_pattern
+from probes.text import ParseError, check_length, first_line, lazy_pattern, require
 
 _LIMIT_CHARACTERS = 1 << 20
 _LIMIT_COLUMNS = 1024
@@ -81,8 +81,7 @@ def parse_table(text: str, words: Iterable[str]) -> MatrixTable:
     lines = _ANSI.sub("", text).splitlines()
     at = reader.read_heading(lines)
     table_rows, to_the_end = reader.rows(lines[at:])
-    if not table_rows:
-        raise ParseError(f"a heading of {len(reader.columns)} columns and no row")
+    require(table_rows, f"a heading of {len(reader.columns)} columns and no row")
     read = {label: reader.row(label, physical) for label, physical in reversed(table_rows)}  # the first of a name stays
     ended = text.endswith(("\n", "\r")) and all(gpu in read for gpu in filter(_ACCELERATOR.fullmatch, reader.columns))
     if to_the_end and not ended:  # the last word of the last row may be the beginning of a longer one

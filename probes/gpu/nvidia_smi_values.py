@@ -96,10 +96,6 @@ def _pstate(word: str) -> int | None:
     return int(match[1]) if match and int(match[1]) < 16 else None
 
 
-def _parse_enabled(word: str) -> bool | None:
-    return _ENABLED.get(word.lower())
-
-
 def _slug(word: str) -> str:
     """ "Drain and Reset" as "drain_and_reset"."""
     return "_".join(re.findall(r"[a-z0-9]+", word.lower()))
@@ -110,7 +106,7 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("uuid", "serial", "name", "architecture", "compute_capability", "vbios", "chassis_serial"), str),
     **dict.fromkeys(("minor", "memory_mib", "bar1_mib", "module_id", "utilization_percent", "replays"), number),
     **dict.fromkeys(("link_generation", "link_width", "link_max_generation", "link_max_width"), number),
-    **dict.fromkeys(("mig_current", "mig_pending", "c2c_enabled"), _parse_enabled),
+    **dict.fromkeys(("mig_current", "mig_pending", "c2c_enabled"), lambda word: _ENABLED.get(word.lower())),
     "address": find_address,
     "pstate": _pstate,
     "virtualization": lambda word: _VIRTUALIZATIONS.get(word.lower()),

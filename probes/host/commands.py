@@ -334,4 +334,5 @@ SAVED: tuple[tuple[str, ...], ...] = (
     + HCCN_SAVED
     + (DEVICE_LABELS,)
 )
+KNOWN = COMMANDS + SAVED
 SOS_FOLDER = "/sos_commands"  # where a sosreport has outputs of commands

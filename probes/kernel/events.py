@@ -18,7 +18,7 @@ from probes.kernel.modules import is_relevant
 from probes.named_tuple import NamedTuple
 from probes.netdev.rtnetlink import MASTER, NetlinkLink, parse_links
 from probes.netlink import LINK, NEW_LINK, attributes, links_request, messages
-from probes.text import ParseError
+from probes.text import ParseError, require
 
 # Kinds of events; those of the kernel's log are the kinds of probes/kernel/log_events.py.
 INTERFACE, SOFTWARE_INTERFACE, RDMA, PCI, GPU, MODULE = (
@@ -188,8 +188,7 @@ def parse_uevent(data: bytes) -> Uevent:
     """
     head, *rest = data.decode("utf-8", "replace").split("\0")
     action, at, path = head.partition("@")
-    if not at or not action or not path.startswith("/"):
-        raise ParseError(f"uevent: not an action and a device: {head[:60]!r}")
+    require(at and action and path.startswith("/"), f"uevent: not an action and a device: {head[:60]!r}")
     pairs = (line.partition("=") for line in rest)
     return Uevent(action, path, {name: value for name, equals, value in pairs if equals})
 

@@ -11,7 +11,7 @@ from probes.host.interface import FILTERED, Absent, Failed, Host
 from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, require
 
 FOLDER = "/sys/module"
 LOADED = "/proc/modules"
@@ -150,8 +150,7 @@ def parse_modules(text: str) -> dict[str, tuple[str, ...]]:
     users: dict[str, tuple[str, ...]] = {}
     for line in filter(str.strip, text.splitlines()):
         words = line.split()
-        if len(words) < 5 or not words[1].isdecimal():
-            raise ParseError(f"{LOADED}: not a module: {line[:80]!r}")
+        require(len(words) >= 5 and words[1].isdecimal(), f"{LOADED}: not a module: {line[:80]!r}")
         if words[4] != "Unloading":
             users[words[0]] = _names(words[3])
     return users
@@ -171,8 +170,7 @@ def parse_lsmod(text: str) -> dict[str, tuple[str, ...]]:
         if len(words) < 3 or not words[1].isdecimal() or not words[2].lstrip("-").isdecimal():
             raise ParseError(f"lsmod: not a module: {line[:80]!r}")
         users[words[0]] = _names(words[3] if len(words) > 3 else "")
-    if not users:
-        raise ParseError("lsmod: no module is named")
+    require(users, "lsmod: no module is named")
     return users
 
 
@@ -185,9 +183,8 @@ def parse_nvidia_version(text: str) -> tuple[str, bool]:
     ('535.54.03', False)
     """
     line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
-    match = re.search(r"Kernel Module(?: for \S{1,32})? {1,8}(\d{1,5}\.\d{1,5}(?:\.\d{1,5})?)(?!\S)", line)
-    if not match:
-        raise ParseError(f"{NVIDIA}/version: no NVRM version in {text[:80]!r}")
+    found = re.search(r"Kernel Module(?: for \S{1,32})? {1,8}(\d{1,5}\.\d{1,5}(?:\.\d{1,5})?)(?!\S)", line)
+    match = require(found, f"{NVIDIA}/version: no NVRM version in {text[:80]!r}")
     return match[1], "Open Kernel Module" in line
 
 

@@ -4,9 +4,8 @@ A row makes an event of a line: its kind and code, the part that the line names,
 matter of rules. Rows are tried in order, the first that fits is the event. `docs/log-sentences.md` is made of them.
 """
 
-from probes.kernel.accelerator_sentences import ACCELERATORS
+from probes.kernel.accelerator_sentences import ACCELERATORS, INTEL
 from probes.kernel.host_sentences import HOST
-from probes.kernel.intel_sentences import INTEL
 from probes.kernel.network_sentences import MELLANOX, NETWORK_STACK, OTHER_NICS
 from probes.kernel.nvidia_sentences import NVIDIA
 from probes.kernel.pci_sentences import PCI

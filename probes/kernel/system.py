@@ -20,7 +20,7 @@ from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.system.cpu import CPUINFO, CPUINFO_LIMIT_BYTES
 from probes.system.numa import parse_memory_mib
-from probes.text import ParseError, lazy_pattern
+from probes.text import lazy_pattern, require
 
 # Firmware that only a virtual machine has: the beginning of a DMI string, and the name.
 GUEST_FIRMWARE = (
@@ -245,9 +245,7 @@ def parse_uptime_seconds(text: str) -> float:
     >>> parse_uptime_seconds("350735.47 234388.90")
     350735.47
     """
-    match = re.match(r"\d{1,12}(?:\.\d{1,9})?", text)
-    if not match or not match[0].isascii():
-        raise ParseError(f"/proc/uptime: {text[:80]!r}")
+    match = require(re.match(r"[0-9]{1,12}(?:\.[0-9]{1,9})?", text), f"/proc/uptime: {text[:80]!r}")
     return float(match[0])
 
 

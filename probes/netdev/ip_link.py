@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from probes.host_reader import HostReader
 from probes.netdev.rtnetlink import ADMIN_UP, LOOPBACK, NetlinkLink
-from probes.text import ParseError, first_line, lazy_pattern, parse_digits
+from probes.text import ParseError, first_line, lazy_pattern, parse_digits, require
 
 _IFCONFIG: tuple[str, ...] = ("ifconfig",)
 _EXPORTER: tuple[str, ...] = ("node_exporter",)
@@ -240,8 +240,7 @@ def parse_ifconfig(text: str) -> tuple[NetlinkLink, ...]:
             links[-1] = _with_address(links[-1], address)
         if links and (mac := _MAC.fullmatch(line)):
             links[-1] = links[-1]._replace(mac=mac["mac"].lower(), type=1)
-    if not links:
-        raise ParseError("ifconfig printed no interface")
+    require(links, "ifconfig printed no interface")
     return tuple(links)
 
 
@@ -279,6 +278,5 @@ def parse_exported(text: str) -> tuple[NetlinkLink, ...]:
                 elif row["word"] == "down_changes":
                     link = link._replace(carrier_down_count=count)
                 links[row["device"]] = link
-    if not links:
-        raise ParseError("no counter of an interface")
+    require(links, "no counter of an interface")
     return tuple(links[name] for name in sorted(links))

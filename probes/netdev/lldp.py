@@ -16,7 +16,7 @@ from probes.host.interface import Absent, Failed, Host
 from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
-from probes.text import ParseError, natural
+from probes.text import ParseError, natural, require
 
 COMMANDS = LLDP + LLDP_SAVED
 IEEE = "0080C2"
@@ -83,8 +83,7 @@ def parse_lldp(text: str) -> LldpFacts:
             document = json.loads(text)
         except (ValueError, RecursionError):
             raise ParseError("lldpctl: not JSON") from None
-    if not isinstance(document, dict) or "lldp" not in document:
-        raise ParseError("lldpctl: no neighbours in it")
+    require(isinstance(document, dict) and "lldp" in document, "lldpctl: no neighbours in it")
     rows = [
         _neighbor(name, row)
         for top in _list_tables(document["lldp"])

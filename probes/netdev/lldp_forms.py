@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from probes.layout import Block, Field, Layout, read_layout
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, require
 
 DEEPEST = 16
 
@@ -98,8 +98,7 @@ def parse_xml(text: str) -> dict[str, Any]:
     path = [top]
 
     def begin(name: str, attributes: dict[str, str]) -> None:
-        if len(path) > DEEPEST:
-            raise ParseError(f"lldpctl: more than {DEEPEST} elements in each other")
+        require(len(path) <= DEEPEST, f"lldpctl: more than {DEEPEST} elements in each other")
         element: dict[str, Any] = dict(attributes)
         path[-1].setdefault(name, []).append(element)
         path.append(element)

@@ -11,7 +11,7 @@ from probes.host.interface import Host
 from probes.host_reader import FileFacts, HostReader, parse_files
 from probes.named_tuple import NamedTuple
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
-from probes.text import ParseError, is_pci_address, lazy_pattern, text_or_none
+from probes.text import is_pci_address, lazy_pattern, require, text_or_none
 
 CLASS = "/sys/class/net"
 PCI = "/sys/bus/pci/devices"
@@ -95,8 +95,7 @@ def parse_vlans(text: str) -> dict[str, tuple[int, str]]:
         cells = [cell.strip() for cell in line.split("|")]
         if len(cells) < 3:
             continue  # the two lines of the heading
-        if not re.fullmatch("[0-9]{1,4}", cells[1]):
-            raise ParseError(f"{VLANS}: no VLAN id in {line[:80]!r}")
+        require(re.fullmatch("[0-9]{1,4}", cells[1]), f"{VLANS}: no VLAN id in {line[:80]!r}")
         vlans[cells[0]] = (int(cells[1]), cells[2])
     return vlans
 

@@ -16,7 +16,7 @@ from probes.host.interface import Absent, Failed, Host
 from probes.layout import list_cells
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern, parse_digits
+from probes.text import ParseError, lazy_pattern, parse_digits, require
 
 AMAZON = "0x1d0f"
 MOST = 256
@@ -56,8 +56,7 @@ def parse_neuron_ls(text: str) -> GpuFacts:
     if text.startswith("$ "):
         text = text.partition("\n")[2]
     devices = _parse_json(text) if text.lstrip().startswith(("[", "{")) else _parse_table(text)
-    if not devices:
-        raise ParseError(f"neuron-ls: no device in {text[:60]!r}")
+    require(devices, f"neuron-ls: no device in {text[:60]!r}")
     if len({device.number for device in devices}) < len(devices) or len({d.address for d in devices}) < len(devices):
         raise ParseError("neuron-ls: two devices have one number or one address")
     places = {device.number: device.address for device in devices}

@@ -10,7 +10,7 @@ from probes.optics import eeprom as optics_reads
 from probes.optics import sff
 from probes.optics.eeprom import CMIS, SFF8472, SFF8636, Read
 from probes.optics.facts import ModuleReading
-from probes.text import ParseError
+from probes.text import ParseError, require
 
 CABLES = ("copper", "active_copper")  # they measure nothing
 
@@ -27,8 +27,7 @@ class Memory:
         """One part, whole. Raises ReadError, and ParseError where it is of another length."""
         request = genl.eeprom_request(self.family, self.index, *part)
         data = genl.parse_eeprom(self.host.netlink(codec.GENERIC, request))
-        if len(data) != part[2]:
-            raise ParseError(f"ethtool: {len(data)} bytes of a module where {part[2]} were asked for")
+        require(len(data) == part[2], f"ethtool: {len(data)} bytes of a module where {part[2]} were asked for")
         return data
 
     def page(self, part: Read) -> bytes:
@@ -46,8 +45,7 @@ def read_module(memory: Memory) -> ModuleReading:
         serial = memory.bytes_of(optics_reads.SFF8472_SERIAL)
         more = memory.page(optics_reads.SFF8472_DIAGNOSTICS) if sff.has_monitors(serial) else b""
         return sff.parse_sff8472(serial, more)
-    if code not in CMIS and code not in SFF8636:
-        raise ParseError(f"a module of kind 0x{code:02x}, whose memory is laid out in another way")
+    require(code in CMIS or code in SFF8636, f"a module of kind 0x{code:02x}, whose memory is laid out in another way")
     lower, upper = memory.bytes_of(optics_reads.LOWER), memory.bytes_of(optics_reads.UPPER)
     if code in SFF8636:
         reading = sff.parse_sff8636(lower, upper, {})

@@ -358,9 +358,7 @@ def _missing(listings: list[LspciListing]) -> str | None:
     is_cut = bool(notes)
     denied = min(listing.denied for listing in listings)
     if denied:
-        notes.append(_describe_denied(denied, listings))
+        notes.append(
+            f"lspci hid capabilities: it needs CAP_SYS_ADMIN ({denied} of {len(listings[0].drafts)} functions)"
+        )
     return Gap("list-cut" if is_cut else "needs-root", "; ".join(notes)) if notes else None
-
-
-def _describe_denied(denied: int, listings: list[LspciListing]) -> str:
-    return f"lspci hid capabilities: it needs CAP_SYS_ADMIN ({denied} of {len(listings[0].drafts)} functions)"

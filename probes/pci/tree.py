@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 
-from probes.text import ParseError, lazy_pattern
+from probes.text import lazy_pattern, require
 
 Place = tuple[
     str | None, str | None
@@ -24,9 +24,7 @@ def address_key(address: str) -> tuple[int, int, int, int]:
     >>> address_key("10000:e1:00.0")
     (65536, 225, 0, 0)
     """
-    match = _ADDRESS.fullmatch(address)
-    if match is None:
-        raise ParseError(f"not a PCI address: {address[:40]!r}")
+    match = require(_ADDRESS.fullmatch(address), f"not a PCI address: {address[:40]!r}")
     domain, bus, device, function = match.groups()
     return int(domain, 16), int(bus, 16), int(device, 16), int(function)
 

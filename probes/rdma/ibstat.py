@@ -9,7 +9,7 @@ from probes.rdma import normalize
 from probes.rdma.facts import GidEntry, RdmaPort
 from probes.rdma.lost_heading import restore_heading
 from probes.rdma.normalize import NAME, ParsedTool
-from probes.text import ParseError, lazy_pattern
+from probes.text import lazy_pattern, require
 
 _PORT = Layout(
     {
@@ -67,9 +67,7 @@ def parse_ibstat(text: str) -> ParsedTool:
     [(1, 'DOWN'), (2, 'ACTIVE')]
     """
     text = _number_ports(restore_heading("ibstat", _COMMENT.sub("", text)))
-    adapters = read_layout(_IBSTAT, text).sections.values()
-    if not adapters:
-        raise ParseError("ibstat: no line \"CA '...'\"")
+    adapters = require(read_layout(_IBSTAT, text).sections.values(), "ibstat: no line \"CA '...'\"")
     cut = [note for adapter in adapters for note in normalize.describe_cut("ibstat", adapter, "Number of ports")]
     cut = cut or _describe_ends("ibstat", _IBSTAT, text)
     if ended := _ENDED.search(text):  # at a device that it could not read: those behind it are not reported
@@ -120,8 +118,7 @@ def parse_ibstatus(text: str) -> ParsedTool:
     """
     text = restore_heading("ibstatus", text)
     paragraphs = read_layout(_IBSTATUS, text).sections.values()
-    if not paragraphs:
-        raise ParseError("ibstatus: no line \"Infiniband device '...' port N status:\"")
+    require(paragraphs, "ibstatus: no line \"Infiniband device '...' port N status:\"")
     ports: dict[str, dict[int, RdmaPort]] = {}
     cut = []
     for paragraph in sorted(paragraphs, key=lambda paragraph: paragraph.texts["name"]):

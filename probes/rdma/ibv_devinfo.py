@@ -9,7 +9,7 @@ from probes.rdma import normalize
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaPort
 from probes.rdma.lost_heading import restore_heading
 from probes.rdma.normalize import NAME, ParsedTool
-from probes.text import ParseError, lazy_pattern
+from probes.text import lazy_pattern, require
 
 _GID_TYPES = ("IB/RoCE v1", "RoCE v2", "IB", "RoCE v1")
 _PORT = Layout(
@@ -62,8 +62,7 @@ def parse_ibv_devinfo(text: str) -> ParsedTool:
     """
     text = restore_heading("ibv_devinfo", text)
     devices = list(read_layout(_OUTPUT, text).sections.values())
-    if not devices:
-        raise ParseError('ibv_devinfo: no line "hca_id: ..."')
+    require(devices, 'ibv_devinfo: no line "hca_id: ..."')
     cut = []
     for device in devices:
         cut += normalize.describe_cut("ibv_devinfo", device, "phys_port_cnt")
@@ -82,8 +81,7 @@ def parse_ibv_devices(text: str) -> ParsedTool:
     'ec0d:9a03:00d3:730b'
     """
     rows = read_layout(Layout(row=_LISTED), text).rows
-    if not rows and "node GUID" not in text:
-        raise ParseError("ibv_devices: no table of devices")
+    require(rows or "node GUID" in text, "ibv_devices: no table of devices")
     return ParsedTool(
         tuple(
             RdmaDevice(row[1], node_guid=normalize.guid(row[2]), software=normalize.is_software(row[1])) for row in rows

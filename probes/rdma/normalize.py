@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from probes.named_tuple import NamedTuple
 from probes.rdma.facts import RdmaDevice, RdmaPort
-from probes.text import ParseError, lazy_pattern
+from probes.text import lazy_pattern, require
 
 if TYPE_CHECKING:
     from probes.layout import Block  # what only sources with outputs of tools import
@@ -45,9 +45,7 @@ def parse_rate(text: str) -> Rate:
     >>> parse_rate("2.5 Gb/sec (1X SDR)"), parse_rate("10 Gb/sec (4X)").speed, parse_rate("56")
     (Rate(gbit_s=2.5, width='1X', speed='SDR'), None, Rate(gbit_s=56.0, width=None, speed=None))
     """
-    match = _RATE.fullmatch(text.strip())
-    if not match:
-        raise ParseError(f"not a link rate: {text!r:.60}")
+    match = require(_RATE.fullmatch(text.strip()), f"not a link rate: {text!r:.60}")
     return Rate(float(match[1]), match[2], match[3])
 
 

@@ -8,7 +8,7 @@ from probes.layout import Layout, read_layout
 from probes.rdma import normalize
 from probes.rdma.facts import GidEntry, RdmaPort
 from probes.rdma.normalize import NAME, ParsedTool
-from probes.text import PCI_ADDRESS, ParseError, lazy_pattern, natural
+from probes.text import PCI_ADDRESS, lazy_pattern, natural, require
 
 _PORT = Layout(
     row=lazy_pattern(
@@ -40,7 +40,9 @@ def parse_ibdev2netdev(text: str) -> ParsedTool:
     cut = []
     rows = read_layout(_PORT, text).rows
     states = {end[1]: end[2] for row in rows if (end := _END.fullmatch(row["end"])) and end[1]}
-    ethernet, infiniband = set(filter(_is_first_port, states)), {name for name in states if name.startswith("ib")}
+    # Second ports of a card are often left without a cable
+    ethernet = {name for name in states if not _NOT_FIRST.match(name)}
+    infiniband = {name for name in states if name.startswith("ib")}
     down = {name for name, state in states.items() if state == "Down"}
     counted = ethernet if len(ethernet & down) * _FEW <= len(ethernet) else ethernet - down
     if len(infiniband & down) == 1 and len(infiniband) >= _RAILS:
@@ -55,15 +57,8 @@ def parse_ibdev2netdev(text: str) -> ParsedTool:
         ports.setdefault(name, {})[port.port] = port
         if not end:
             cut.append(f"ibdev2netdev: the line of {name} port {port.port} is cut off")
-    if not ports:
-        raise ParseError('ibdev2netdev: no line "DEVICE port N ==> INTERFACE (Up)"')
+    require(ports, 'ibdev2netdev: no line "DEVICE port N ==> INTERFACE (Up)"')
     return ParsedTool(normalize.devices_of_ports(ports, address=address, firmware=firmware), tuple(cut))
-
-
-def _is_first_port(interface: str) -> bool:
-    """Whether an interface is one of Ethernet, and not a second port of its card: these are often left without a
-    cable."""
-    return _NOT_FIRST.match(interface) is None
 
 
 _TYPES = {"v1": "IB/RoCE v1", "v2": "RoCE v2"}
@@ -97,8 +92,7 @@ def parse_show_gids(text: str) -> ParsedTool:
             entry = GidEntry(int(row["index"]), gid, _TYPES[row["type"]], row["netdev"])
             tables.setdefault(row["name"], {}).setdefault(int(row["port"]), {})[entry.index] = entry
             row_count += 1
-    if not tables and not _HEAD.search(text):
-        raise ParseError("show_gids: no table of GIDs")
+    require(tables or _HEAD.search(text), "show_gids: no table of GIDs")
     counts = _COUNT.findall(text)
     whole = bool(counts) and int(counts[-1]) == row_count
     ports = {

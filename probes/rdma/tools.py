@@ -20,7 +20,7 @@ from probes.rdma.ibstat import parse_ibstat, parse_ibstatus
 from probes.rdma.ibv_devinfo import parse_ibv_devices, parse_ibv_devinfo
 from probes.rdma.normalize import ParsedTool
 from probes.rdma.ofed_scripts import parse_ibdev2netdev, parse_show_gids
-from probes.text import RDMA_DEVICE, ParseError, lazy_pattern, natural
+from probes.text import RDMA_DEVICE, ParseError, lazy_pattern, natural, require
 
 _LINK = lazy_pattern(
     rf"(?:link|[0-9]{{1,4}}/[0-9]{{1,4}}:)\s{{1,80}}(?P<name>{normalize.NAME})/(?P<port>[0-9]{{1,4}}):?(?:\s(?P<rest>.*))?"
@@ -60,8 +60,7 @@ def parse_rdma_link(text: str) -> ParsedTool:
         ports.setdefault(name, {})[number] = port
         if port.state is None or port.phys_state is None:
             cut.append(f"rdma link: {name}/{number} is cut off")
-    if not ports:
-        raise ParseError('rdma link: no line "link DEVICE/PORT ..."')
+    require(ports, 'rdma link: no line "link DEVICE/PORT ..."')
     return ParsedTool(normalize.devices_of_ports(ports), tuple(cut))
 
 

@@ -16,15 +16,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from probes.host.commands import (
-    JOURNAL_UNITS,
-    KERNEL_LOG,
-    KERNEL_LOG_SAVED,
-    OF_SERVICE,
-    SERVICE_JOURNAL,
-    SERVICE_LOG,
-    SERVICE_SAVED,
-)
+from probes.host import commands
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Host, ReadError
 from probes.host_reader import HostReader, as_text
 from probes.kernel.log_facts import LogEvent
@@ -172,7 +164,7 @@ def read(host: Host) -> Reading:
         rows = tuple(ServiceState(name, logs.states[name]) for name in sorted(logs.states))
         return Reading(ServiceFacts(rows, None, logs.events), reader.sources, reader.missing)
     units = _units(reader)
-    if not host.live or any(f"{unit}.service" in units for unit in JOURNAL_UNITS):
+    if not host.live or any(f"{unit}.service" in units for unit in commands.JOURNAL_UNITS):
         logs = _read_journal(host, reader) or logs
     invoked = reader.names(INVOCATIONS)
     groups, folder = _groups(reader)
@@ -197,9 +189,9 @@ def read(host: Host) -> Reading:
 
 def _may_hold_logs(host: Host) -> bool:
     """Whether a recorded source has an output or a folder with logs of services."""
-    outputs = (*KERNEL_LOG, *KERNEL_LOG_SAVED, *SERVICE_SAVED)
+    outputs = (*commands.KERNEL_LOG, *commands.KERNEL_LOG_SAVED, *commands.SERVICE_SAVED)
     if any(host.has_output(*argv) for argv in outputs) or any(
-        host.saved_arguments(*argv) for argv in (SERVICE_LOG, *OF_SERVICE)
+        host.saved_arguments(*argv) for argv in (commands.SERVICE_LOG, *commands.OF_SERVICE)
     ):
         return True
     from probes.kernel.log_files import FOLDER
@@ -213,7 +205,7 @@ def _may_hold_logs(host: Host) -> bool:
 def _read_journal(host: Host, reader: HostReader) -> "ServiceLogs | None":
     """What the services wrote in this boot, by one bounded journalctl for all; None where it shows no line of them, as
     to a user who may not read the journal."""
-    (command,) = SERVICE_JOURNAL
+    (command,) = commands.SERVICE_JOURNAL
     if not (host.live or host.has_output(*command)):
         return None
     text = HostReader(host).output(*command)

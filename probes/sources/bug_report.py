@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from probes.host.commands import COMMANDS, SAVED
+from probes.host.commands import KNOWN
 from probes.host.interface import OUTPUT_LIMIT_BYTES
 from probes.named_tuple import NamedTuple
 from probes.services.sentences import LOG_FILES
@@ -97,7 +97,7 @@ START = b"Start of NVIDIA bug report log file"
 END = b"End of NVIDIA bug report log file"
 CONTAINER_ROOT = "/.bottlerocket/rootfs"
 
-_TOOLS = {argv[0] for argv in COMMANDS + SAVED} | {"dmesg"}
+_TOOLS = {argv[0] for argv in KNOWN} | {"dmesg"}
 _FILE = lazy_pattern(rb"\*\*\* (/[^\n]{1,1000}?)( does not exist| is not readable)?\n")
 _LISTED = lazy_pattern(rb"\*\*\* ls: ([^\n]*)\n")
 _MADE = lazy_pattern(rb" ([+-]\d{4}) (/.*)")

@@ -6,27 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from probes.compression import DamagedData, decompress
-from probes.host.commands import (
-    COMMANDS,
-    DEVICE_LABELS,
-    ENDS,
-    KERNEL_LOG,
-    KERNEL_LOG_EARLIER,
-    KERNEL_LOG_SAVED,
-    LABELLED_OF_INTERFACES,
-    NVIDIA_SMI_TABLE,
-    OF_INTERFACE,
-    OF_SERVICE,
-    OWN_REPORT,
-    REPEATED,
-    ROTATED_LOG,
-    SAVED,
-    SERVICE_LOG,
-    SHEET,
-    STATED,
-    SYSFS_SAVED,
-    UNUSED_LOG,
-)
+from probes.host import commands
 from probes.host.files import TOP_FILES_LIMIT, Files, is_directory, list_top_files
 from probes.host.interface import (
     FILTERED,
@@ -75,47 +55,19 @@ _SPLIT_CHARACTERS = 8 << 20  # of all files together, 0.2 s each MiB
 _PROMPT_LINES = 3  # before an output: a fence and a prompt
 HOSTS_SHOWN = 8  # of a folder of several
 LINES_OF = ", lines of "  # before the host in the name of its part of a log
-_OF_MACHINE = frozenset(
-    (
-        ".dockerenv",
-        ".singularity.d",
-        "dev",
-        "etc",
-        "home",
-        "lib",
-        "lib64",
-        "opt",
-        "proc",
-        "root",
-        "run",
-        "sys",
-        "tmp",
-        "usr",
-        "var",
-    )
-)  # at the top of a machine, where probes look
+_OF_MACHINE = frozenset((  # at the top of a machine, where probes look
+    ".dockerenv", ".singularity.d", "dev", "etc", "home", "lib", "lib64", "opt", "proc", "root", "run", "sys", "tmp",
+    "usr", "var",
+))  # fmt: skip
 
 
-(SYSFS,) = SYSFS_SAVED
-_OF_LINES = (
-    ("error", "of", "program"),
-    DEVICE_LABELS,
-    STATED,
-)  # what outputs are read as of which nothing else is known
-_IN_DOCUMENTS = (
-    b"</",
-    b"<br",
-    b"&lt;",
-    b"&gt;",
-    b"&quot;",
-    b"&#",
-    b"__name__",
-    b'{"',
-    b"\\n",  # of a string with lines in it
-    b"{\n",
-    b"[\n",
-)  # of HTML, and of a table of metrics
-KERNEL_LOGS = frozenset(KERNEL_LOG + KERNEL_LOG_SAVED + KERNEL_LOG_EARLIER)
+(SYSFS,) = commands.SYSFS_SAVED
+# What outputs are read as of which nothing else is known
+_OF_LINES = (("error", "of", "program"), commands.DEVICE_LABELS, commands.STATED)
+_IN_DOCUMENTS = (  # of HTML, of a table of metrics, of a string with lines in it
+    b"</", b"<br", b"&lt;", b"&gt;", b"&quot;", b"&#", b"__name__", b'{"', b"\\n", b"{\n", b"[\n",
+)  # fmt: skip
+KERNEL_LOGS = frozenset(commands.KERNEL_LOG + commands.KERNEL_LOG_SAVED + commands.KERNEL_LOG_EARLIER)
 _KEPT_LIMIT_BYTES = 64 << 20  # of the lines of a kernel log that are read
 
 
@@ -127,12 +79,12 @@ def may_be_document(content: bytes) -> bool:
 
 def is_long_log(argv: tuple[str, ...]) -> bool:
     """Whether it is a log, which may be longer than other outputs."""
-    return argv in KERNEL_LOGS or is_of_service(argv) or argv[:1] == ROTATED_LOG
+    return argv in KERNEL_LOGS or is_of_service(argv) or argv[:1] == commands.ROTATED_LOG
 
 
 def is_of_service(argv: tuple[str, ...]) -> bool:
     """Whether it is the log of one service."""
-    return argv[:1] == SERVICE_LOG or argv[:-1] in OF_SERVICE
+    return argv[:1] == commands.SERVICE_LOG or argv[:-1] in commands.OF_SERVICE
 
 
 def read_long_log(files: Files, path: str, argv: tuple[str, ...]) -> bytes:
@@ -173,13 +125,12 @@ class SavedOutputs:
         self._bare_texts: dict[tuple[str, str], tuple[str, bool]] = {}  # by name and tool, without what is around them
         self.cut_commands: dict[str, str] = {}  # the same by command
         taken: set[str] = set()
-        for argv in COMMANDS + SAVED if names else ():
-            name = best_name(argv, names)
-            if name is not None and argv in NVIDIA_SMI_TABLE and self._is_copied and not self._is_of(argv, name):
+        for argv in commands.KNOWN if names else ():
+            if (name := best_name(argv, names)) is None:
+                continue
+            if argv in commands.NVIDIA_SMI_TABLE and self._is_copied and not self._is_of(argv, name):
                 self._names[argv] = None
-            elif (
-                name is not None and argv not in OF_INTERFACE and not self._is_of_several_hosts(name)
-            ):  # their text states the interface
+            elif argv not in commands.OF_INTERFACE and not self._is_of_several_hosts(name):  # their text states it
                 self._names[argv] = name
                 taken.add(name)
         self.unread: list[str] = []  # which outputs in a text of several are not used, and why
@@ -197,7 +148,7 @@ class SavedOutputs:
             self.unread.append(
                 f"{self._unsplit} files count as one output each: there is too much text here to look for more"
             )
-        for argv in COMMANDS + SAVED if self._pieces else ():
+        for argv in commands.KNOWN if self._pieces else ():
             if argv not in self._names and (name := best_name(argv, list(self._pieces))):
                 self._names[argv] = name
 
@@ -220,7 +171,7 @@ class SavedOutputs:
 
     def _drop_unnamed(self) -> None:
         """Leave out what does not state its interface where other outputs name interfaces: it may be of any of them."""
-        names = {name for argv in OF_INTERFACE for name in self.arguments(argv)}
+        names = {name for argv in commands.OF_INTERFACE for name in self.arguments(argv)}
         for name in [name for name in self._pieces if names != {UNNAMED} and name.endswith(f"_{UNNAMED}")]:
             piece = self._pieces.pop(name)
             command, saved_as = " ".join(name.split("_")[:-1]), name.replace(UNNAMED, "ens1f0")
@@ -280,15 +231,15 @@ class SavedOutputs:
     def commands(self) -> list[tuple[str, ...]]:
         """What there is an output of."""
         of_devices = {argv: self.arguments(argv) for argv in (*OF_DEVICES, *NAMED_LOGS)}
-        for argv in LABELLED_OF_INTERFACES:
-            if argv not in OF_INTERFACE and len(of_devices[argv]) < FEWEST:  # with what would it be compared?
+        for argv in commands.LABELLED_OF_INTERFACES:
+            if argv not in commands.OF_INTERFACE and len(of_devices[argv]) < FEWEST:  # with what would it be compared?
                 del of_devices[argv]
         named = {(*argv, name) for argv, names in of_devices.items() for name in names}
         return sorted(named | {argv for argv, name in self._names.items() if name is not None})
 
     def arguments(self, argv: tuple[str, ...]) -> list[str]:
         """See Host.saved_arguments."""
-        if argv == UNUSED_LOG:
+        if argv == commands.UNUSED_LOG:
             return sorted(self._list_unused_logs())
         if argv in NAMED_LOGS:
             named = [name for name, read_as in self._contents.items() if argv in read_as]
@@ -356,7 +307,7 @@ class SavedOutputs:
     def _cut_end(self, name: str, argv: tuple[str, ...], text: str) -> tuple[str, str | None]:
         """An output without the error that it ends with, and why it is not whole: kept for `list_files`. A log has no
         end, and a sentence of a tool is the error."""
-        if is_log(argv[0]) or argv[0] in ("error", STATED[0]):
+        if is_log(argv[0]) or argv[0] in ("error", commands.STATED[0]):
             return text, None
         text, why = cut_early_end(text)
         if name in self._pieces or name in self._contents:  # its last line counts, and whether more follow is open
@@ -399,7 +350,7 @@ class SavedOutputs:
     def _why_left_out(self, name: str) -> str:
         if is_directory(self._files, f"/{name}"):
             inner = self._files.below(f"/{name}")
-            holds = inner is not None and any(best_name(argv, list_top_files(inner)) for argv in COMMANDS + SAVED)
+            holds = inner is not None and any(best_name(argv, list_top_files(inner)) for argv in commands.KNOWN)
             return "is a folder of outputs, a source of its own" if holds else "is a folder"
         try:
             self._files.read(f"/{name}", 1)
@@ -418,7 +369,8 @@ class SavedOutputs:
         if name in self._answered or name in self._pieces or (users and is_of_device(name)):
             return GivenFile(shown, read_as, self._not_whole.get(name))
         rival = next(
-            (used for argv in COMMANDS + SAVED if best_name(argv, [name]) and (used := self._names.get(argv))), None
+            (used for argv in commands.KNOWN if best_name(argv, [name]) and (used := self._names.get(argv))),
+            None,
         )
         rival = rival or next((used for argv in self._contents.get(name, ()) if (used := self._names.get(argv))), None)
         if rival is not None and rival != name:
@@ -430,11 +382,11 @@ class SavedOutputs:
         if name in self._contents:
             return describe_command(self._contents[name][0])
         of_device = next((argv for argv in OF_DEVICES if find_device(argv, name)), None)
-        if of_device in OF_INTERFACE:
+        if of_device in commands.OF_INTERFACE:
             return f"{' '.join(of_device)} {find_device(of_device, name)}"
-        argv = next((argv for argv in COMMANDS + SAVED if best_name(argv, [name])), None)
-        if name.startswith(SERVICE_LOG[0]):
-            return describe_command(SERVICE_LOG)
+        argv = next((argv for argv in commands.KNOWN if best_name(argv, [name])), None)
+        if name.startswith(commands.SERVICE_LOG[0]):
+            return describe_command(commands.SERVICE_LOG)
         if of_device or (argv is None and name in self._pieces):
             return file_stem(name).replace("_", " ")
         return describe_command(argv) if argv else None
@@ -597,7 +549,7 @@ class SavedOutputs:
         unwrapped = unwrap(start, holds_output)
         whole = identify_command(unwrapped, by_words=False)
         path = find_path(name) if whole in ((), (SYSFS,)) else None
-        own = start if whole == (OWN_REPORT,) else ""
+        own = start if whole == (commands.OWN_REPORT,) else ""
         if own:
             from probes.tool_reports.own_report import leave_out_own  # lazy: few sources hold such a text
 
@@ -607,17 +559,20 @@ class SavedOutputs:
         if command and not path and pieces:
             whole = ()  # the text alone does not name the device
         if own and pieces:
-            pieces[saved_name(OWN_REPORT)] = OutputPiece(own, None, place=f"{name}, line 1")
+            pieces[saved_name(commands.OWN_REPORT)] = OutputPiece(own, None, place=f"{name}, line 1")
         if self._documents.get(name) is not None:
-            pieces.pop(saved_name(REPEATED), None)  # a list of values is the document's own
+            pieces.pop(saved_name(commands.REPEATED), None)  # a list of values is the document's own
         if not whole and not pieces and (whole := identify_by_words(unwrapped)):
             unread = [output for output in unread if output.is_known]
         is_of_lines = not pieces and whole and whole[0] in _OF_LINES
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
-        is_compared = saved_name(ENDS) in pieces or (whole != (SHEET,) and saved_name(SHEET) in pieces)  # several sides
+        # Of several hosts, each with an output of its own, or of several sides
+        is_compared = saved_name(commands.ENDS) in pieces or (
+            whole != (commands.SHEET,) and saved_name(commands.SHEET) in pieces
+        )
         if whole and len(pieces) < 2 and (is_of_lines or not unread) and not shown and not is_compared:
             if whole == ((LOG,),) and (is_rotated(name) or (is_further_log(name) and self._has_kernel_log)):
-                whole = (ROTATED_LOG,)
+                whole = (commands.ROTATED_LOG,)
             self._contents[name] = whole
             for argv in whole if whole[0] not in NAMED_LOGS else ():
                 self._names.setdefault(argv, name)
@@ -682,10 +637,10 @@ def refuse_several(path: str, names: Iterable[str], glob: bool = False) -> BadSo
     from shlex import quote  # lazy: it compiles a pattern
 
     places = [quote(f"{path.rstrip('/')}/{name}{'*' if glob else ''}") for name in names]
-    commands = "; ".join(f"`fabricscope scan --source {place}`" for place in places[:HOSTS_SHOWN])
+    scans = "; ".join(f"`fabricscope scan --source {place}`" for place in places[:HOSTS_SHOWN])
     shown = ", ".join(name.rstrip("-_.") for name in names[:HOSTS_SHOWN])
     more = f" and {len(names) - HOSTS_SHOWN} more" if len(names) > HOSTS_SHOWN else ""
-    return BadSource(f"{path}: holds outputs of {len(names)} hosts: {shown}{more}", f"scan each: {commands}")
+    return BadSource(f"{path}: holds outputs of {len(names)} hosts: {shown}{more}", f"scan each: {scans}")
 
 
 def _in_lines(place: str) -> tuple[str, int]:

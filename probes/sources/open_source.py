@@ -7,16 +7,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from probes.host.commands import (
-    IB_FABRIC_SAVED,
-    IB_LINKS,
-    IB_NODES,
-    OWN_REPORT,
-    SOS_FOLDER,
-    STATED,
-    SWITCH_PORTS,
-    SYSFS_SAVED,
-)
+from probes.host import commands
 from probes.host.files import Files, is_directory, is_file, list_top_files
 from probes.host.interface import OUTPUT_LIMIT_BYTES, BadSource, Host, JobLog, ReadError
 from probes.text import ParseError, lazy_pattern
@@ -124,7 +115,9 @@ def _refuse_several(path: str, store: Files) -> None:
 
 
 def _is_whole_machine(store: Files) -> bool:
-    return is_file(store, "/manifest.json") or any(is_directory(store, f"/{name}") for name in ("sys", SOS_FOLDER[1:]))
+    return is_file(store, "/manifest.json") or any(
+        is_directory(store, f"/{name}") for name in ("sys", commands.SOS_FOLDER[1:])
+    )
 
 
 def _recognize(path: str, store: Files) -> Host:
@@ -183,7 +176,7 @@ def _host(path: str, store: Files) -> Host | None:
             raise BadSource(f"{path}: is a capture without its folder of files")
     elif "manifest.json" in store.listdir("/") and store.below("/files") is not None:
         raise BadSource(f"{path}: is a capture whose manifest.json is no file that can be read")
-    if is_directory(store, SOS_FOLDER):
+    if is_directory(store, commands.SOS_FOLDER):
         from probes.sources.sosreport import sos_host
 
         return sos_host(path, store)
@@ -214,7 +207,7 @@ def _dump(path: str, files: Files, outputs: SavedOutputs) -> Host:
         raise BadSource(f"{path}: {OF_A_FABRIC}")
     if _is_of_a_switch(outputs):
         raise _is_without_fault(path, outputs)
-    shown = outputs.shown_files if outputs.holds(SYSFS_SAVED[0]) else files
+    shown = outputs.shown_files if outputs.holds(commands.SYSFS_SAVED[0]) else files
     return TreeHost("dump", path, shown, outputs, tuple(outputs.unread))
 
 
@@ -222,27 +215,27 @@ def _is_of_a_fabric(outputs: SavedOutputs) -> bool:
     """Whether they are about no host, and do not mark a link that could be faster: that is what such a list is saved
     for. Errors of the tool that lists them do not count."""
     lists = [argv for argv in outputs.commands if argv[0] != "error"]
-    if not all(argv in IB_FABRIC_SAVED for argv in lists) or (outputs.commands and not lists):
+    if not all(argv in commands.IB_FABRIC_SAVED for argv in lists) or (outputs.commands and not lists):
         return False
     from probes.tool_reports.network.port_errors import list_narrow_links, list_slow_links
 
-    for commands, list_faults in ((IB_LINKS, list_slow_links), (IB_NODES, list_narrow_links)):
-        for argv in commands if any(map(outputs.holds, commands)) else ():
+    for argvs, list_faults in ((commands.IB_LINKS, list_slow_links), (commands.IB_NODES, list_narrow_links)):
+        for argv in argvs if any(map(outputs.holds, argvs)) else ():
             with suppress(ParseError, ReadError):
                 text = outputs.completed(argv).stdout
-                if not (argv in IB_NODES and _OF_WHOLE_FABRIC in text) and list_faults(text):
+                if not (argv in commands.IB_NODES and _OF_WHOLE_FABRIC in text) and list_faults(text):
                     return False
     return True
 
 
 def _is_of_a_switch(outputs: SavedOutputs) -> bool:
     """Whether they are about ports of a switch alone, and state no fault of one."""
-    if set(outputs.commands) != {SWITCH_PORTS}:
+    if set(outputs.commands) != {commands.SWITCH_PORTS}:
         return False
     from probes.tool_reports.network.switch_ports import list_switch_ports
 
     try:
-        return not list_switch_ports(outputs.completed(SWITCH_PORTS).stdout)
+        return not list_switch_ports(outputs.completed(commands.SWITCH_PORTS).stdout)
     except (ParseError, ReadError):
         return True
 
@@ -252,7 +245,7 @@ def _is_without_fault(path: str, outputs: SavedOutputs) -> BadSource:
     from probes.tool_reports.network.switch_unjudged import list_unjudged
 
     with suppress(ParseError, ReadError):
-        if unjudged := list_unjudged(outputs.completed(SWITCH_PORTS).stdout):
+        if unjudged := list_unjudged(outputs.completed(commands.SWITCH_PORTS).stdout):
             return BadSource(
                 f"{path}: {OF_A_SWITCH_UNJUDGED}: {'; '.join(unjudged)}",
                 "a port that should have a link: look at its cable and module; a count: read it again after some "
@@ -317,7 +310,9 @@ def _single_output(path: str) -> Host | FactsSource:
         except ReadError as why:
             raise BadSource(f"{path}: cannot be read: {why}") from None
         outputs = SavedOutputs(MemoryFiles({name: content}))
-    if OF_DEMO in decode_saved(content[:LOOK_CHARACTERS]) and {OWN_REPORT, STATED}.issuperset(outputs.commands):
+    if OF_DEMO in decode_saved(content[:LOOK_CHARACTERS]) and {commands.OWN_REPORT, commands.STATED}.issuperset(
+        outputs.commands
+    ):
         raise BadSource(f"{path}: shows the machine of `fabricscope demo`, which is no host")
     if _is_of_a_switch(outputs):
         raise _is_without_fault(path, outputs)

@@ -11,13 +11,12 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 
 from probes.host.commands import (
-    COMMANDS,
+    KNOWN,
     LABELLED_OF_INTERFACES,
     NVIDIA_SMI_SAVED,
     OF_INTERFACE,
     OF_NPU,
     OF_SERVICE,
-    SAVED,
 )
 from probes.text import lazy_pattern
 
@@ -97,7 +96,7 @@ def best_name(argv: tuple[str, ...], names: list[str]) -> str | None:
 
 
 _TOOL_IN_NAME = lazy_pattern(
-    "|".join(sorted({rf"(?<=[-_.]){re.escape(argv[0])}(?=[_.]|$)" for argv in COMMANDS + SAVED}, reverse=True))
+    "|".join(sorted({rf"(?<=[-_.]){re.escape(argv[0])}(?=[_.]|$)" for argv in KNOWN}, reverse=True))
 )
 
 
@@ -109,7 +108,7 @@ def group_by_prefix(names: Iterable[str]) -> dict[str, list[str]]:
     >>> group_by_prefix(["hccn_tool_-i_0_-ip_-g.txt"])
     {'': ['hccn_tool_-i_0_-ip_-g.txt']}
     """
-    own = tuple(f"{argv[0]}{end}" for argv in COMMANDS + SAVED for end in "_.")
+    own = tuple(f"{argv[0]}{end}" for argv in KNOWN for end in "_.")
     groups: dict[str, list[str]] = {}
     for name in names:
         if f"{name}.".startswith(own):

@@ -361,28 +361,20 @@ def _split(text: str) -> Iterator[tuple[_Open, list[str]]]:
             kind, _, always = OPENERS[int((opened.lastgroup or "k0")[1:])]
             interface = opened.groupdict().get("interface")
             tool = current.kind or (current.words[0] if current.words else "")
+            is_begun = current.kind is None and bool(current.words)  # its first lines may be of any kind
             of_loop = current.loop is not None and kind.startswith(current.words[0]) and not interface
             if kind in _WITHIN.get(tool, ()) or of_loop:
                 kind = tool
-            elif (always or kind != current.kind) and not _begins_command(current) and any(map(_WORD.search, lines)):
+            elif (always or kind != current.kind) and not is_begun and any(map(_WORD.search, lines)):
                 yield current, lines
                 current, lines = _Open(number, host=host), []
             current = current._replace(kind=kind)
-            if interface and (not current.words or _is_varied(current.words)):
+            # Of a variable of the shell the text does not state the value
+            if interface and (not current.words or any("$" in word for word in current.words)):
                 current = current._replace(words=("ethtool", *_OPTIONS[opened["about"]], interface), loop=None)
         heading = _TOPO_HEADING.match(line)
         lines.append(" " * len(heading[1]) + line[heading.end() :] if heading else line)
     yield current, lines
-
-
-def _begins_command(part: _Open) -> bool:
-    """Whether nothing of the output is read yet: its first lines may be of any kind."""
-    return part.kind is None and bool(part.words)
-
-
-def _is_varied(words: tuple[str, ...]) -> bool:
-    """Whether a variable of the shell is in them, whose value the text does not state."""
-    return any("$" in word for word in words)
 
 
 def _expand_loop(part: _Open, text: str) -> list[Piece]:

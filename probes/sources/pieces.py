@@ -1,41 +1,12 @@
 """Outputs in a longer text: which command's each is, which are used, and which parts of one belong together."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from probes.host.commands import (
-    BONDING,
-    CMA_MODE,
-    COMMANDS,
-    CXI_PORTS,
-    DEVICE_LABELS,
-    ENDS,
-    FILTERED_SAVED,
-    GAUDI_PORTS,
-    GPU_LINES,
-    KUBE_NODE,
-    LOOP,
-    MLXCONFIG,
-    MLXLINK,
-    NCCL_SETTINGS,
-    NIC_PORTS,
-    NPU_HEALTH,
-    NVIDIA_SMI_TABLE,
-    PART_LINES,
-    PCI_LINES,
-    REPEATED,
-    ROTATED_LOG,
-    SAVED,
-    SERVICE_LOG,
-    SHEET,
-    SLURM_HELD,
-    SLURM_LOG,
-    STATED,
-    SWITCH_PORTS,
-    TOOL_REPORTS_SAVED,
-)
+from probes.host import commands
 from probes.named_tuple import NamedTuple
 from probes.rdma.lost_heading import restore_heading
 from probes.sources.file_commands import show_files
@@ -54,7 +25,6 @@ from probes.tool_reports.unread import has_labels
 
 if TYPE_CHECKING:
     from probes.sources.pasted import Piece
-    from probes.tool_reports.facts import ToolReport
 
 
 class OutputPiece(NamedTuple):
@@ -82,15 +52,15 @@ class UnusedOutput(NamedTuple):
         return f"{self.place}: {self.words}: {self.why}"
 
 
-_ERROR, _STATED = "error_of_", saved_name(STATED)
-_SERVICE_LOG = SERVICE_LOG[0]
-_GAUDI_PORTS, _SWITCH = GAUDI_PORTS[0], "_".join(SWITCH_PORTS)
-_WITH_DEVICE = (MLXLINK[0], CMA_MODE[0], "error_of_ib_write_bw")  # whose command names the device
+_ERROR, _STATED = "error_of_", saved_name(commands.STATED)
+_SERVICE_LOG = commands.SERVICE_LOG[0]
+_GAUDI_PORTS, _SWITCH = commands.GAUDI_PORTS[0], "_".join(commands.SWITCH_PORTS)
+_WITH_DEVICE = (commands.MLXLINK[0], commands.CMA_MODE[0], "error_of_ib_write_bw")  # whose command names the device
 _OF_PORTS = "perfquery"  # and smpquery, ibportstate: each output is of another port
 _NVUE = "nv"  # its command alone states the port
 _IP_LINK = "ip_link"
-_NPU_HEALTH = saved_name(NPU_HEALTH)
-_KUBE_TABLE = saved_name(KUBE_NODE[1])
+_NPU_HEALTH = saved_name(commands.NPU_HEALTH)
+_KUBE_TABLE = saved_name(commands.KUBE_NODE[1])
 _NODES = (("node",), ("nodes",), ("no",))
 _DEVICE_LINE = lazy_pattern(  # of ibstat, ibv_devinfo, rdma link
     r"(?m)^(?:CA '[\w.-]{1,64}'|hca_id:[ \t]{0,8}[\w.-]{1,64}|link [\w.-]{1,64}/\d{1,3}(?= ))"
@@ -100,67 +70,28 @@ _UNREAD_FILE = lazy_pattern(r" /(?:proc/(?:mdstat|fs/|spl/)|etc/(?:slurm|ceph|be
 _SENSORS = "ipmitool"  # each output is of other sensors
 _REMOTE = lazy_pattern(r" -H ?\S")
 _STATED_COLUMNS = lazy_pattern(r"\b(?:jsonpath|custom-columns)=")
-_COUNTERS = lazy_pattern(
-    r"^rdma (?:-\w+ )*statistic | -(?:stat|pfc_stat) |counters\b|/statistics/"
-)  # of which a second output is a second sample
-_BY_CONTENT = frozenset(
-    {BONDING, SWITCH_PORTS, NPU_HEALTH, NIC_PORTS, CXI_PORTS, SLURM_LOG}
-)  # whatever the command before it
-_SINFO = saved_name(SLURM_HELD)  # its table of states, and that of reasons
+# Of these a second output is a second sample
+_COUNTERS = lazy_pattern(r"^rdma (?:-\w+ )*statistic | -(?:stat|pfc_stat) |counters\b|/statistics/")
+_BY_CONTENT = frozenset(  # whatever the command before it
+    (commands.BONDING, commands.SWITCH_PORTS, commands.NPU_HEALTH, commands.NIC_PORTS, commands.CXI_PORTS,
+     commands.SLURM_LOG)
+)  # fmt: skip
+_SINFO = saved_name(commands.SLURM_HELD)  # its table of states, and that of reasons
 LOG, _HCCN, _SYSFS = "dmesg", "hccn_tool", "sysfs_files"  # of which several parts are one output
 _QUERY = "nvidia-smi_-q"  # each has a date: the reader chooses
-_OF_PARTS = (
-    LOG,
-    LOOP,
-    _HCCN,
-    _SYSFS,
-    *_WITH_DEVICE,
-    _SERVICE_LOG,
-    _QUERY,
-    _SWITCH,
-    _SINFO,
-)  # whose parts are read as one output
+_JOINED = (LOG, _HCCN, _SYSFS, *_WITH_DEVICE, _SERVICE_LOG, _QUERY, _SWITCH)
+_OF_PARTS = (*_JOINED, _SINFO)  # whose parts are read as one output
 _RDMA = ("ibstat", "ibv_dev", "rdma_link", "ibdev2netdev", "show_gids")
 _OF_ONE = (*_RDMA, "nvidia-smi_nvlink")  # of one device, or of all
-_FAULTS = (
-    "ibqueryerrors",
-    "iblinkinfo",
-    "perfquery",
-    "ibdiagnet",
-    "kubectl",
-    "docker",
-    "ipmitool",
-    "ipmi-sel",
-    "racadm",
-    "scontrol",
-    "sinfo",
-    "ibnetdiscover",
-    "sentences_of_tools",
-    "nvidia-smi_dmon",
-    "nvidia-imex-ctl",
-    "ulimit",
-)  # each line stands for itself
-IN_PARTS = (
-    LOG,
-    _HCCN,
-    _SYSFS,
-    *_WITH_DEVICE,
-    _SWITCH,
-    "lspci",
-    "ethtool",
-    "mlnx_qos",
-    "journalctl",
-    "systemctl",
-    _SERVICE_LOG,
-    _IP_LINK,
-    _QUERY,  # of one GPU; what a filter left of it is not known as an output of nvidia-smi
-    "lspci_grep",
-    "nvidia-smi_grep",
-    "lsmod",
-    *_OF_ONE,
-    *_FAULTS,
-)  # a part of it is a part of the facts, nothing else
-NAMED_LOGS = (SERVICE_LOG, ROTATED_LOG)  # of which a source may have several, by the names of their files
+_FAULTS = (  # each line stands for itself
+    "ibqueryerrors", "iblinkinfo", "perfquery", "ibdiagnet", "kubectl", "docker", "ipmitool", "ipmi-sel", "racadm",
+    "scontrol", "sinfo", "ibnetdiscover", "sentences_of_tools", "nvidia-smi_dmon", "nvidia-imex-ctl", "ulimit",
+)  # fmt: skip
+_FILTERED = (
+    "lspci", "ethtool", "mlnx_qos", "journalctl", "systemctl", _IP_LINK, "lspci_grep", "nvidia-smi_grep", "lsmod",
+)  # fmt: skip
+IN_PARTS = (*_JOINED, *_FILTERED, *_OF_ONE, *_FAULTS)  # a part of it is a part of the facts, nothing else
+NAMED_LOGS = (commands.SERVICE_LOG, commands.ROTATED_LOG)  # of which a source may have several, by their files' names
 
 
 def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[UnusedOutput]]:
@@ -171,7 +102,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     unread: list[UnusedOutput] = []
     first_host: str | None = None
     unnamed: list[OutputPiece] = []
-    commands: set[tuple[str, ...]] = set()  # whose outputs are used
+    asked: set[tuple[str, ...]] = set()  # whose outputs are used
     for piece in split_pasted(text):
         name = _name_of_piece(piece)
         if name and name.startswith("lspci"):
@@ -201,21 +132,21 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
             _add_other(unread, UnusedOutput(*shown, why, name, here))
         elif name not in found:
             found[name] = here
-            commands.add(piece.words)
-        elif _is_of_another_time(name, piece, commands, found[name].text):
+            asked.add(piece.words)
+        elif _is_of_another_time(name, piece, asked, found[name].text):
             unread.append(UnusedOutput(*shown, "an earlier one is used", name, here))
         elif (
             name in _OF_PARTS
             or name.startswith("lspci")
-            or (name.startswith(_SENSORS) and piece.words not in commands and not _REMOTE.search(shown[1]))
+            or (name.startswith(_SENSORS) and piece.words not in asked and not _REMOTE.search(shown[1]))
             or restore_heading(name.partition("_-")[0], found[name].text)
             != found[name].text  # the excerpt's first device
             or (
                 ((found[name].filtered and name.startswith(_OF_ONE)) or name == _OF_PORTS)
-                and not (piece.words and piece.words in commands)
+                and not (piece.words and piece.words in asked)
             )
         ):
-            commands.add(piece.words)
+            asked.add(piece.words)
             between = "\n\n" if name.startswith("lspci") else "" if found[name].text.endswith("\n") else "\n"
             before = found[name].text.rstrip() if name.startswith("lspci") else found[name].text
             found[name] = found[name]._replace(text=before + between + content)
@@ -227,7 +158,7 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     for name, lines in list(_list_sentences(text, found, unnamed)):
         place = f"{file}, line {text.count(chr(10), 0, text.find(lines[0])) + 1}"
         found[name] = OutputPiece("\n".join(lines) + "\n", None, place=place)
-    if saved_name(SHEET) not in found and (compared := _compare_parts(file, text, found, unread)):
+    if saved_name(commands.SHEET) not in found and (compared := _compare_parts(file, text, found, unread)):
         found |= compared
         unread = [output for output in unread if output.is_known]
     found |= _compare_sides(file, text)
@@ -249,9 +180,9 @@ _READ_IN_PART = (
     "nvidia-smi_",
     "lspci_",
     _SYSFS,
-    *map(saved_name, (*FILTERED_SAVED, CMA_MODE, MLXCONFIG)),
+    *map(saved_name, (*commands.FILTERED_SAVED, commands.CMA_MODE, commands.MLXCONFIG)),
 )  # few of the lines
-_OF_ANY_FORM = frozenset(map(saved_name, (DEVICE_LABELS,)))  # of which no reader has what the lines mean
+_OF_ANY_FORM = frozenset(map(saved_name, (commands.DEVICE_LABELS,)))  # of which no reader has what the lines mean
 
 
 def _compare_parts(
@@ -260,23 +191,20 @@ def _compare_parts(
     """The values of several hosts, or of what a loop goes over, as a table, where one of them has another than most;
     of lines that a reader has of each of them, none of a loop."""
     from probes.sources.host_table import tabulate_hosts, tabulate_loop  # lazy, as are the judges of what these find
+    from probes.tool_reports.probe import READERS
 
-    if table := tabulate_hosts(text, not found):
-        from probes.tool_reports.tables.sheets import list_sheet_faults
-
-        if _states_fault(list_sheet_faults, table):
-            return {saved_name(SHEET): OutputPiece(table, None, place=f"{file}, line 1")}
-    if table := tabulate_loop(text, not found, partial(_list_read_lines, found, unread)):
-        from probes.tool_reports.tables.loops import list_loop_faults
-
-        if _states_fault(list_loop_faults, table):
-            return {saved_name(LOOP): OutputPiece(table, None, place=f"{file}, line 1")}
-    is_free = found.keys() <= _OF_ANY_FORM and {DEVICE_LABELS}.issuperset(identify_command(text))
-    if (found or is_free) and (table := tabulate_loop(text, with_states=is_free, of_any_form=is_free)):
-        from probes.tool_reports.tables.loops import list_weak_faults
-
-        if _states_fault(list_weak_faults, table):
-            return {saved_name(PART_LINES): OutputPiece(table, None, place=f"{file}, line 1")}
+    is_free = found.keys() <= _OF_ANY_FORM and {commands.DEVICE_LABELS}.issuperset(identify_command(text))
+    ways = (
+        (commands.SHEET, partial(tabulate_hosts, text, not found)),
+        (commands.LOOP, partial(tabulate_loop, text, not found, partial(_list_read_lines, found, unread))),
+        (commands.PART_LINES, partial(tabulate_loop, text, is_free, of_any_form=is_free)),
+    )
+    for command, tabulate in ways if found or is_free else ways[:2]:
+        table = tabulate()
+        list_faults = next(list_faults for argvs, list_faults in READERS if command in argvs)
+        with suppress(ParseError):
+            if table and list_faults(table):
+                return {saved_name(command): OutputPiece(table, None, place=f"{file}, line 1")}
     return {}
 
 
@@ -288,15 +216,10 @@ def _compare_sides(file: str, text: str) -> dict[str, OutputPiece]:
         return {}
     from probes.tool_reports.ends.agree import list_disagreements
 
-    is_odd = _states_fault(list_disagreements, text)
-    return {saved_name(ENDS): OutputPiece(text, None, place=f"{file}, line 1")} if is_odd else {}
-
-
-def _states_fault(list_faults: "Callable[[str], list[ToolReport]]", table: str) -> bool:
-    try:
-        return bool(list_faults(table))
-    except ParseError:
-        return False
+    with suppress(ParseError):
+        if list_disagreements(text):
+            return {saved_name(commands.ENDS): OutputPiece(text, None, place=f"{file}, line 1")}
+    return {}
 
 
 def _list_read_lines(found: Mapping[str, OutputPiece], unread: Sequence[UnusedOutput]) -> frozenset[str]:
@@ -324,7 +247,7 @@ def _list_sentences(
     from probes.tool_reports.sentences.table import UNKNOWN  # lazy: few sources hold a text of several outputs
     from probes.tool_reports.sentences.unexplained import list_logged
 
-    names = {LOG, *map(saved_name, (*TOOL_REPORTS_SAVED, *NVIDIA_SMI_TABLE))}
+    names = {LOG, *map(saved_name, (*commands.TOOL_REPORTS_SAVED, *commands.NVIDIA_SMI_TABLE))}
     read = [piece.text for name, piece in found.items() if name in names]
     is_alone = not any(name.startswith(_ERROR) for name in found) and not is_log_of_job(text)
     errors = [
@@ -351,7 +274,7 @@ def _list_sentences(
 def _join_labels(unnamed: Sequence[OutputPiece]) -> dict[str, OutputPiece]:
     """Outputs that are not known, where they are of several devices together: one command for each."""
     joined = "\n".join(piece.text for piece in unnamed)
-    return {saved_name(DEVICE_LABELS): unnamed[0]._replace(text=joined)} if has_labels(joined) else {}
+    return {saved_name(commands.DEVICE_LABELS): unnamed[0]._replace(text=joined)} if has_labels(joined) else {}
 
 
 _PCI_HEAD = lazy_pattern(r"(?:[0-9a-f]{4,8}:)?(?P<function>[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) ")
@@ -381,13 +304,13 @@ def join_files(used: OutputPiece, other: OutputPiece, name: str) -> OutputPiece 
     return used._replace(text=f"{used.text.rstrip()}\n{other.text}")
 
 
-def _is_of_another_time(name: str, piece: "Piece", commands: set[tuple[str, ...]], before: str) -> bool:
+def _is_of_another_time(name: str, piece: "Piece", asked: set[tuple[str, ...]], before: str) -> bool:
     """Whether it is no further part of the output above it: its command was run again, where counters count, or it
     states another link of a function of lspci."""
     if name.startswith("lspci") and "LnkSta:" in piece.text:
         links = _list_links(before)
         return any(links.get(function, link) != link for function, link in _list_links(piece.text).items())
-    is_again = name in (_SYSFS, _HCCN) and piece.words in commands
+    is_again = name in (_SYSFS, _HCCN) and piece.words in asked
     return is_again and _COUNTERS.search(" ".join(piece.words)) is not None
 
 
@@ -401,7 +324,9 @@ def _find_settings(file: str, text: str) -> dict[str, OutputPiece]:
     if not lines:
         return {}
     line = text.count("\n", 0, text.find(lines[0])) + 1
-    return {saved_name(NCCL_SETTINGS): OutputPiece("\n".join(lines) + "\n", None, place=f"{file}, line {line}")}
+    return {
+        saved_name(commands.NCCL_SETTINGS): OutputPiece("\n".join(lines) + "\n", None, place=f"{file}, line {line}")
+    }
 
 
 def _name_of_piece(piece: "Piece") -> str | None:
@@ -421,9 +346,9 @@ def _name_of_piece(piece: "Piece") -> str | None:
     if piece.files is not None and not is_unread and not (of_content and of_content[0] in _BY_CONTENT):
         is_of_one = not find_hosts(piece.text) and show_files(piece.files, piece.text).strip()
         return _SYSFS if is_of_one else None
-    if of_content == (REPEATED,) and not piece.marked:
+    if of_content == (commands.REPEATED,) and not piece.marked:
         return None  # a list of values in a longer text
-    if of_content in ((PCI_LINES,), (GPU_LINES,)):
+    if of_content in ((commands.PCI_LINES,), (commands.GPU_LINES,)):
         return saved_name(of_content[0])
     if (
         piece.words[:2] == ("kubectl", "get")
@@ -446,13 +371,13 @@ def _name_of_piece(piece: "Piece") -> str | None:
             return None if any("$" in word for word in piece.words) else shown
         if of_content and of_content[0][0] == tool == "ip":
             return _IP_LINK if piece.filtered else saved_name(of_content[0])  # with -d it would be a list of all
-        if (tool,) in NVIDIA_SMI_TABLE and shown == tool and of_content:
+        if (tool,) in commands.NVIDIA_SMI_TABLE and shown == tool and of_content:
             return saved_name(of_content[0])
         is_own = any(argv[0] == tool for argv in of_content) or (tool in _BARE and _BARE[tool].match(piece.text))
-        if is_own and any(best_name(argv, [shown]) for argv in COMMANDS + SAVED):
+        if is_own and any(best_name(argv, [shown]) for argv in commands.KNOWN):
             return shown
     of_content = of_content or tuple(filter(None, (identify_unnamed(piece.text),)))
-    if not of_content and piece.marked and not any(argv[0] in piece.words[:1] for argv in COMMANDS + SAVED):
+    if not of_content and piece.marked and not any(argv[0] in piece.words[:1] for argv in commands.KNOWN):
         of_content = identify_by_words(text)
     return saved_name(of_content[0]) if of_content else None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from probes.host.commands import COMMANDS, KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, SAVED, SOS_FOLDER
+from probes.host.commands import KERNEL_LOG, KERNEL_LOG_EARLIER, KERNEL_LOG_SAVED, KNOWN, SOS_FOLDER
 from probes.host.files import Files, is_file
 from probes.host.interface import OUTPUT_LIMIT_BYTES, Completed, Failed, ReadError, TimedOut
 from probes.kernel.log_files import is_log_file
@@ -30,7 +30,7 @@ NAMES_LIMIT = 5000
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 TIMED_OUT, NOT_RUNNABLE, NOT_FOUND = 124, 126, 127  # exit statuses as sos notes them
 
-_OURS = lazy_pattern(rf"(?:{'|'.join(sorted({argv[0] for argv in COMMANDS + SAVED}))})(?:[_.].*)?", re.DOTALL)
+_OURS = lazy_pattern(rf"(?:{'|'.join(sorted({argv[0] for argv in KNOWN}))})(?:[_.].*)?", re.DOTALL)
 # sos saves many, and large ones
 _JOURNALS = frozenset(saved_name(argv) for argv in KERNEL_LOG + KERNEL_LOG_SAVED + KERNEL_LOG_EARLIER)
 _OUTPUT = lazy_pattern(r"(?:\./)?(?:[^/]+/)?sos_(?:commands|strings)/(?:[^/]+/)*([^/]*)")

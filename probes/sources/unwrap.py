@@ -91,7 +91,7 @@ def unwrap(text: str, holds_output: Callable[[list[str]], bool]) -> str:
             if first > 0 and not bare[-1].strip():  # blank lines around it become its fences
                 lines[first - 1] = bare[-1] = "```\n"
             lines[first:after] = bare
-    for first, after in _runs(lines, _is_quoted):
+    for first, after in _runs(lines, lambda line, _: _QUOTED.match(line) is not None):
         if after - first > 1 or len(lines) == 1:
             lines[first:after] = [_QUOTED.sub("", line, count=1) for line in lines[first:after]]
     misses = 0
@@ -179,10 +179,6 @@ def _runs(lines: Sequence[str], belongs: Callable[[str, str | None], bool]) -> I
 def _is_in_code(line: str, before: str | None) -> bool:
     """Whether a line is in a block of code as Markdown indents it; blank lines go on."""
     return line.startswith(" " * _CODE_MARGIN) or (before is not None and not line.strip())
-
-
-def _is_quoted(line: str, _before: str | None) -> bool:
-    return _QUOTED.match(line) is not None
 
 
 def _goes_on_counting(line: str, before: str | None) -> bool:

@@ -10,7 +10,7 @@ from probes.host.interface import Absent, Host
 from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, require
 
 _GROUPS_LIMIT = 2048  # 65,536 processors; the kernel's own limit is 8192
 _GROUP = lazy_pattern(r"(?:0x)?([0-9a-fA-F]{0,8})")
@@ -23,13 +23,10 @@ def members(mask: str) -> tuple[int, ...]:
     ((0, 1, 2, 3), (64,), ())
     """
     groups = mask.strip().split(",")
-    if len(groups) > _GROUPS_LIMIT:
-        raise ParseError(f"a mask of more than {32 * _GROUPS_LIMIT} bits")
+    require(len(groups) <= _GROUPS_LIMIT, f"a mask of more than {32 * _GROUPS_LIMIT} bits")
     value = 0
     for group in groups:
-        match = _GROUP.fullmatch(group.strip())
-        if match is None:
-            raise ParseError(f"not a mask: {mask[:80]!r}")
+        match = require(_GROUP.fullmatch(group.strip()), f"not a mask: {mask[:80]!r}")
         value = value << 32 | int(match[1] or "0", 16)
     return tuple(place for place, bit in enumerate(reversed(f"{value:b}")) if bit == "1")
 
@@ -124,9 +121,7 @@ def parse_cpuinfo(text: str) -> CpuPackage:
     >>> parse_cpuinfo("processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n").name
     'Neoverse-V2'
     """
-    values = cpuinfo_values(text)
-    if not values:
-        raise ParseError(f"{CPUINFO}: no line of the form 'key : value'")
+    values = require(cpuinfo_values(text), f"{CPUINFO}: no line of the form 'key : value'")
     first = {key: next(iter(seen)) for key, seen in values.items()}
     sockets = len(values["physical id"]) if "physical id" in values else None
     if "CPU implementer" in values:

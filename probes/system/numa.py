@@ -10,7 +10,7 @@ from probes.host_reader import HostReader
 from probes.named_tuple import NamedTuple
 from probes.probe import Reading
 from probes.system.cpu import parse_cpulist
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, require
 
 FOLDER = "/sys/devices/system/node"
 NODE = lazy_pattern(r"node(\d{1,6})")
@@ -60,9 +60,7 @@ def parse_memory_mib(text: str) -> int:
     >>> parse_memory_mib("Node 0 MemTotal:       97280 kB"), parse_memory_mib("MemTotal: 2052540 kB")
     (95, 2004)
     """
-    match = MEMORY.search(text)
-    if not match:
-        raise ParseError(f"no MemTotal in {text[:80]!r}")
+    match = require(MEMORY.search(text), f"no MemTotal in {text[:80]!r}")
     return int(match[1]) // 1024
 
 

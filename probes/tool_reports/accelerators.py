@@ -15,11 +15,9 @@ from probes.amd.smi_output import as_number, parse_smi
 from probes.gpu.facts import normal_address
 from probes.gpu.nvidia_smi_nvlink import parse_errors
 from probes.gpu.nvidia_smi_table import list_unreadable
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern, require, short_lines
 from probes.tool_reports.facts import NO_ROW, ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 
-MOST_REPORTS = 256
 _LIMIT_LINE = 300
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[01][0-9A-Fa-f]\.[0-7]"
 _NPU_PLACE = lazy_pattern(rf" *({_ADDRESS}) *")
@@ -94,7 +92,7 @@ def list_link_errors(text: str) -> list[ToolReport]:
         links = ", ".join(f"{count} on link {link}" for (gpu, link), count in many.items() if gpu == index)
         subject = f"NVIDIA {index}" if index is not None else None
         reports.append(state_fault(code, subject, links[:_LIMIT_LINE], f"errors: {links}"[:_LIMIT_LINE]))
-    return reports[:MOST_REPORTS]
+    return reports
 
 
 def list_silent_rows(text: str) -> list[ToolReport]:
@@ -113,7 +111,7 @@ def list_silent_rows(text: str) -> list[ToolReport]:
     silent = [row for row in rows if not _DEGREES.search(row[1]) and _NO_VALUE.search(row[1])]
     if len(silent) == len(rows):
         return []  # a guest, or a card without sensors
-    return [ToolReport("amd-silent", f"AMD {number}", " ".join(line.split())) for number, line in silent][:MOST_REPORTS]
+    return [ToolReport("amd-silent", f"AMD {number}", " ".join(line.split())) for number, line in silent]
 
 
 def list_npu_states(text: str) -> list[ToolReport]:
@@ -126,7 +124,7 @@ def list_npu_states(text: str) -> list[ToolReport]:
     reports: list[ToolReport] = []
     state, above = None, ""
     for line in _lines(text):
-        if "Process id" in line or len(reports) >= MOST_REPORTS:
+        if "Process id" in line:
             break
         cells = line.strip().strip("|").split("|") if line.lstrip().startswith("|") else []
         place = next((match for cell in cells if (match := _NPU_PLACE.fullmatch(cell))), None)
@@ -162,9 +160,8 @@ def list_npu_health(text: str) -> list[ToolReport]:
             name = row["name"].lower()
             what = " ".join([*(value for _, value in reports[-1].detail), f"{name} {row['value']}"])
             reports[-1] = reports[-1]._replace(text=f"{reports[-1].text}, {line.strip()}", detail=(("what", what),))
-    if not known:
-        raise ParseError("no state of an NPU's health")
-    return reports[:MOST_REPORTS]
+    require(known, "no state of an NPU's health")
+    return reports
 
 
 def list_gaudi_errors(text: str) -> list[ToolReport]:
@@ -173,7 +170,7 @@ def list_gaudi_errors(text: str) -> list[ToolReport]:
     return [
         ToolReport("gaudi-events", normal_address(row["address"]), " ".join(row[0].split()), _errors(int(row["count"])))
         for row in rows
-    ][:MOST_REPORTS]
+    ]
 
 
 def list_gaudi_counts(text: str) -> list[ToolReport]:
@@ -186,8 +183,7 @@ def list_gaudi_counts(text: str) -> list[ToolReport]:
     rows = [[cell.strip() for cell in line.split(",")] for line in _lines(text) if "," in line]
     names = [name.partition(" ")[0].lower() for name in rows[0]] if rows else []
     columns = [at for at, name in enumerate(names) if ".uncorrected" in name and "errors" in name]
-    if not columns:
-        raise ParseError("no column of uncorrected errors")
+    require(columns, "no column of uncorrected errors")
     place = next((names.index(name) for name in ("bus_id", "module_id", "index") if name in names), 0)
     reports = []
     for row in rows[1:]:
@@ -196,7 +192,7 @@ def list_gaudi_counts(text: str) -> list[ToolReport]:
             is_address = row[place].count(":") == 2
             subject = normal_address(row[place]) if is_address else f"Gaudi {row[place][:20]}"
             reports.append(ToolReport("gaudi-events", subject, ", ".join(row)[:200], _errors(count)))
-    return reports[:MOST_REPORTS]
+    return reports
 
 
 def list_ras_errors(text: str) -> list[ToolReport]:
@@ -210,7 +206,7 @@ def list_ras_errors(text: str) -> list[ToolReport]:
         ToolReport("amd-uncorrectable", gpu, " ".join(words), (("what", words[0][:40]), *_errors(int(words[-1]))))
         for gpu, words in _list_rows_of_gpus(text)
         if len(words) >= 4 and all(map(_COUNT.fullmatch, words[-2:])) and int(words[-1])
-    ][:MOST_REPORTS]
+    ]
 
 
 def _list_rows_of_gpus(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -229,14 +225,12 @@ def list_xgmi_errors(text: str) -> list[ToolReport]:
     >>> [report[:2] for report in list_xgmi_errors("GPU[2]\\t: XGMI Error count: 2 (Multiple errors detected)\\n")]
     [('amd-xgmi-errors', 'AMD 2')]
     """
-    rows = [row for line in _lines(text) if (row := _XGMI.match(line.strip()))]
-    if not rows:
-        raise ParseError("no count of XGMI errors")
+    rows = require([row for line in _lines(text) if (row := _XGMI.match(line.strip()))], "no count of XGMI errors")
     return [
         state_fault("amd-xgmi-errors", f"AMD {int(row['number'])}", row["state"], row[0])
         for row in rows
         if row["count"] != "0"
-    ][:MOST_REPORTS]
+    ]
 
 
 def list_amd_links(text: str) -> list[ToolReport]:
@@ -259,11 +253,10 @@ def list_amd_links(text: str) -> list[ToolReport]:
             if row["address"] or number:
                 down[subject] = row["states"].split().count("D")
                 rows[subject] = " ".join(bare.split())
-    if not down:
-        raise ParseError("no state of an XGMI link")
+    require(down, "no state of an XGMI link")
     usual = sorted(down.values())[(len(down) - 1) // 2]  # at least half have no more
     more = {gpu: f"{count} down, {usual or 'none'} on the others" for gpu, count in down.items() if count > usual}
-    return [state_fault("amd-link-down", gpu, what, rows[gpu]) for gpu, what in more.items()][:MOST_REPORTS]
+    return [state_fault("amd-link-down", gpu, what, rows[gpu]) for gpu, what in more.items()]
 
 
 def list_bad_pages(text: str) -> list[ToolReport]:
@@ -277,7 +270,7 @@ def list_bad_pages(text: str) -> list[ToolReport]:
         if len(words) == 3 and words[0].startswith("0x") and words[2] in _PAGE_STATES:
             rows.setdefault((_PAGE_STATES[words[2]], gpu), []).append(" ".join(words))
     reports = (ToolReport(code, gpu, pages[0], (("pages", str(len(pages))),)) for (code, gpu), pages in rows.items())
-    return list(reports)[:MOST_REPORTS]
+    return list(reports)
 
 
 def list_amd_errors(text: str) -> list[ToolReport]:
@@ -286,7 +279,7 @@ def list_amd_errors(text: str) -> list[ToolReport]:
     Raises ParseError.
     """
     if _MONITORED in text or _CLOCK_HEADING.search(text):
-        return list(_list_monitored(_lines(text)))[:MOST_REPORTS]
+        return list(_list_monitored(_lines(text)))
     boxes = [match for line in _lines(text) if (match := _BOX.match(line.strip()))]
     if boxes:
         return [
@@ -295,12 +288,12 @@ def list_amd_errors(text: str) -> list[ToolReport]:
             )
             for b in boxes
             if int(b["count"])
-        ][:MOST_REPORTS]
+        ]
     reports: list[ToolReport] = []
     for name, record in parse_smi(check_length(text)).gpus.items():
         subject = _find_address(record) or f"AMD {int(name[3:])}"
         reports += _list_of_record(subject, record)
-    return reports[:MOST_REPORTS]
+    return reports
 
 
 def _list_monitored(lines: list[str]) -> Iterator[ToolReport]:
@@ -354,4 +347,4 @@ def _find_address(record: Mapping[str, Any]) -> str | None:
 def _lines(text: str) -> list[str]:
     """Without a last line that is cut."""
     whole = text if text.endswith(("\n", "\r")) else text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
-    return short_lines(whole, _LIMIT_LINE)
+    return short_lines(whole)

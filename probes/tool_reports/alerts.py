@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from probes.text import ParseError, lazy_pattern
+from probes.text import lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 
 _MOST_COUNT = 1e15
 _LIMIT_LINE = 4000
 _LIMIT_TEXT = 300
-_MOST_REPORTS = 128
 _ALERT = lazy_pattern(r"[ \t]{0,20}ALERTS\{(?P<labels>[^}]{0,3000})\}(?: =>)? (?P<value>[01](?:\.0)?)\b.*")
 _NOTICE = lazy_pattern(r"[ \t*]{0,8}\[FIRING:\d{1,4}\] (?P<words>\S[^\n]{1,400})")
 _LABEL = lazy_pattern(r"(?P<name>[A-Za-z_]\w{0,60})=\"(?P<value>[^\"]{0,1000})\"")
@@ -67,9 +65,8 @@ def list_alerts(text: str) -> list[ToolReport]:
         report = _report_alert(labels)
         if report is not None:
             reports.setdefault((report.code, report.subject, report.detail), report)
-    if not known:
-        raise ParseError("no alert")
-    return list(reports.values())[:_MOST_REPORTS]
+    require(known, "no alert")
+    return list(reports.values())
 
 
 def _read_labels(text: str) -> dict[str, str]:
@@ -127,9 +124,8 @@ def list_gpu_metrics(text: str) -> list[ToolReport]:
             detail = (("errors", str(count)),)
             reports["amd-uncorrectable", subject] = ToolReport("amd-uncorrectable", subject, shown, detail)
     narrow = list_narrow_links(text)
-    if not known and not _WIDTH.search(text):
-        raise ParseError("no metric of the errors of a GPU")
-    return [*reports.values(), *_list_off(flags), *narrow][:_MOST_REPORTS]
+    require(known or _WIDTH.search(text), "no metric of the errors of a GPU")
+    return [*reports.values(), *_list_off(flags), *narrow]
 
 
 def list_narrow_links(text: str) -> list[ToolReport]:

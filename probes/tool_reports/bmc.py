@@ -14,16 +14,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timezone
 
+from probes.cut_json import list_whole_objects
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, check_length, lazy_pattern, lazy_rows
+from probes.text import check_length, lazy_pattern, lazy_rows, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.json_objects import list_whole_objects
-from probes.tool_reports.lines import short_lines
 
-_LIMIT_LINE = 400
 _LIMIT_TEXT = 200
 _LIMIT_NAME = 60
-_MOST_REPORTS = 128
 _DATE = r"(?:\d\d/\d\d/\d{2,4}|\w{3}-\d\d-\d{4}|\d{4}-\d\d-\d\d|Pre-Init|PostInit|Unspecified) {0,8}\| {0,8}"
 _ROW = lazy_pattern(
     rf"[ \t]{{0,20}}(?:[0-9a-fA-F]{{1,8}} {{0,8}}\| {{0,8}})?(?P<at>{_DATE}[\w:. +-]{{0,24}}?) {{0,8}}"
@@ -145,8 +142,7 @@ def list_log_events(text: str) -> list[ToolReport]:
     """
     is_json = '"Message"' in check_length(text)
     events = [*_read_rows(text), *(_read_json(text) if is_json else _read_records(text)), *_read_lines(text)]
-    if not events:
-        raise ParseError("no record of a BMC's log")
+    require(events, "no record of a BMC's log")
     open_events: dict[tuple[str | None, str], list[_Event]] = {}
     for event in events:
         code = event.code or _classify(f"{event.part or ''} {event.line}")
@@ -158,7 +154,7 @@ def list_log_events(text: str) -> list[ToolReport]:
         elif code is not None:
             open_events.setdefault((event.part, code), []).append(event)
     newest = max((date for event in events if (date := _parse_date(event.at))), default=None)
-    return [_report(code, rows, newest) for (_, code), rows in open_events.items()][:_MOST_REPORTS]
+    return [_report(code, rows, newest) for (_, code), rows in open_events.items()]
 
 
 def list_sensor_states(text: str) -> list[ToolReport]:
@@ -173,11 +169,10 @@ def list_sensor_states(text: str) -> list[ToolReport]:
     >>> [report.subject for report in list_sensor_states("FAN_3_R | 47h | lcr | 29.4 | 0 RPM\\n")]
     ['FAN_3_R']
     """
-    rows = [match for line in short_lines(text, _LIMIT_LINE) if (match := _SENSOR.fullmatch(line.strip()))]
-    states = [match for line in short_lines(text, _LIMIT_LINE) if (match := _CHASSIS.fullmatch(line))]
+    rows = [match for line in short_lines(text) if (match := _SENSOR.fullmatch(line.strip()))]
+    states = [match for line in short_lines(text) if (match := _CHASSIS.fullmatch(line))]
     listed = list(_read_ipmi_sensors(text))
-    if not rows and not states and not listed and not _SUPPLY.search(text):
-        raise ParseError("no state of a sensor")
+    require(rows or states or listed or _SUPPLY.search(text), "no state of a sensor")
     reports = [report for report in listed if report.code]
     reports += [
         ToolReport("sensor-failed", state["name"], _clean(state[0])) for state in states if state["value"] == "true"
@@ -193,7 +188,7 @@ def list_sensor_states(text: str) -> list[ToolReport]:
         if row["state"][-2:] in ("cr", "nr") and any(character.isdigit() for character in "".join(values)):
             what = " ".join(values[:2])[:_LIMIT_TEXT]
             reports.append(state_fault("sensor-critical", row["name"].strip(), what, _clean(row[0])))
-    return reports[:_MOST_REPORTS]
+    return reports
 
 
 def _list_supplies(text: str) -> Iterator[ToolReport]:
@@ -212,7 +207,7 @@ def _list_supplies(text: str) -> Iterator[ToolReport]:
 def _read_ipmi_sensors(text: str) -> Iterator[ToolReport]:
     """A report per row of `ipmi-sensors` of FreeIPMI; without a code where the sensor is within its limits."""
     names: list[str] = []
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         cells = [cell.strip() for cell in line.split("|")]
         if cells[:3] == ["ID", "Name", "Type"]:
             names = cells
@@ -233,7 +228,7 @@ def _read_ipmi_sensors(text: str) -> Iterator[ToolReport]:
 
 def _read_rows(text: str) -> Iterator[_Event]:
     """Rows of `ipmitool sel list`, `elist` and of `ipmi-sel`."""
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         row = _ROW.fullmatch(line.rstrip()) if "|" in line else None
         if row is None:
             continue
@@ -251,7 +246,7 @@ def _read_rows(text: str) -> Iterator[_Event]:
 def _read_records(text: str) -> Iterator[_Event]:
     """Records of `racadm getsel` and `racadm lclog view`: those that are critical by themselves."""
     fields: dict[str, str] = {}
-    for line in [*short_lines(text, _LIMIT_LINE), "Record: end"]:
+    for line in [*short_lines(text), "Record: end"]:
         field = _FIELD.fullmatch(line)
         name = field["name"].strip() if field else ""
         if name in ("Record", "SeqNumber"):
@@ -267,7 +262,7 @@ def _read_records(text: str) -> Iterator[_Event]:
 def _read_lines(text: str) -> Iterator[_Event]:
     """Records of XCC, of OpenBMC's log-util, of iLO and of Supermicro, and what check_ipmi_sensor makes of a log."""
     fields: dict[str, str] = {}
-    for line in [*short_lines(text, _LIMIT_LINE), "number="]:
+    for line in [*short_lines(text), "number="]:
         name, _, value = line.strip().partition("=")
         if name == "number" and "severity" in fields and "description" in fields:
             at = f"{fields.get('date', '')} {fields.get('time', '')}".strip()

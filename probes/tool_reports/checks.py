@@ -10,15 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from probes.text import ParseError, lazy_pattern
+from probes.text import lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 from probes.tool_reports.sentences.parts import DEVICES, find_part
 from probes.tool_reports.tables.measured_lines import list_slow_lines
 
-_LIMIT_LINE = 1000
 _LIMIT_TEXT = 200
-_MOST_REPORTS = 64
 _ABOUT_NODES = lazy_pattern(
     r"(?i)\b(?:(?:node|system|cluster|gpu|fabric)[ -]?(?:health|check|level|smoke|validation)|"
     r"health[ -_]?(?:check|report|monitor)|smoke test|pre-?flight|burn-?in|acceptance|qualification|hl[_ ]qual|rvs|"
@@ -64,15 +61,14 @@ def list_failed_results(text: str) -> list[ToolReport]:
     [('n2', (('what', 'GPU 3: ECC'),))]
     """
     results = list(_list_results(text))
-    if not results or not _ABOUT_NODES.search(text):
-        raise ParseError("no verdict of a check of a node")
+    require(results and _ABOUT_NODES.search(text), "no verdict of a check of a node")
     reports = []
     for failed, subject, what in results:
         if failed and _PARTS.search(what):
             shown = " ".join(what.split())[:_LIMIT_TEXT]
             subject = subject or find_part(what, DEVICES)
             reports.append(state_fault("check-failed", subject, shown, f"{subject or 'FAIL'}: {shown}"))
-    return [*reports, *list_slow_lines(text)][:_MOST_REPORTS]
+    return [*reports, *list_slow_lines(text)]
 
 
 def _list_results(text: str) -> Iterator[tuple[bool, str | None, str]]:
@@ -81,7 +77,7 @@ def _list_results(text: str) -> Iterator[tuple[bool, str | None, str]]:
     fields: dict[str, str] = {}  # of a block of labels and values, whose last label is its result
     last: tuple[bool, str | None, str] | None = None  # whose message the next rows continue
     number = ""  # of the device that a row above states
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         row = _CELLS.fullmatch(line)
         if row is None:
             field = _FIELD.fullmatch(line)

@@ -11,14 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from probes.text import ParseError, lazy_pattern
+from probes.text import ParseError, lazy_pattern, require, short_lines
 from probes.tool_reports.facts import NODE_HEADING, ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 from probes.tool_reports.pods import list_nodes
 from probes.tool_reports.sentences.parts import find_part
 from probes.tool_reports.sentences.stated import list_stated
 
-MOST_REPORTS = 64
 _LIMIT_LINE = 4000
 _LIMIT_TEXT = 400
 _NODE_TABLE = lazy_pattern(NODE_HEADING, re.MULTILINE)
@@ -87,8 +85,7 @@ def list_node_faults(text: str) -> list[ToolReport]:
             nodes += name == "Name"
         elif section := _MACHINE_SECTION.fullmatch(bare):
             name = (section["name"] or section["asked"]).capitalize()
-            if name in sections:
-                raise ParseError("several nodes: save the output of each")
+            require(name not in sections, "several nodes: save the output of each")
             is_machine = True
         elif name in ("Capacity", "Allocatable"):
             resource, _, count = (word.strip(' ",') for word in bare.partition(":"))
@@ -98,9 +95,8 @@ def list_node_faults(text: str) -> list[ToolReport]:
             reports += _read_condition(condition)
     if not nodes and not is_machine and len(sections) < 2 and name != "Conditions" and not reports:
         raise ParseError("no name of a node in the output of kubectl describe node")
-    if nodes > 1:
-        raise ParseError(f"{nodes} nodes: save the output of each")
-    return (_compare(sections, counted) + reports + list_stated(text))[:MOST_REPORTS]
+    require(nodes <= 1, f"{nodes} nodes: save the output of each")
+    return _compare(sections, counted) + reports + list_stated(text)
 
 
 def _list_table(asked: str, lines: Sequence[str]) -> list[ToolReport]:
@@ -114,8 +110,7 @@ def _list_table(asked: str, lines: Sequence[str]) -> list[ToolReport]:
         if kind == "capacity" and ("allocatable", resource) in columns
     ]
     counts_only = [at for at, (kind, _) in enumerate(columns) if kind != "name" and not pairs]
-    if not (pairs or counts_only) or ("name", "") not in columns:
-        raise ParseError("no capacity and allocatable count of a device")
+    require((pairs or counts_only) and ("name", "") in columns, "no capacity and allocatable count of a device")
     reports = []
     rows = [words for line in lines if len(words := line.split()) == len(columns)]
     for words in rows:
@@ -123,10 +118,9 @@ def _list_table(asked: str, lines: Sequence[str]) -> list[ToolReport]:
             counts = words[all_of], words[left]
             if all(map(_COUNT.fullmatch, counts)) and int(counts[1]) < int(counts[0]):
                 reports.append(_report_unhealthy(words[columns.index(("name", ""))], resource, *counts))
-    if not rows:
-        raise ParseError("no row of the columns that the command asks for")
+    require(rows, "no row of the columns that the command asks for")
     reports += _list_fewer(columns, counts_only, rows)
-    return reports[:MOST_REPORTS]
+    return reports
 
 
 def _list_fewer(

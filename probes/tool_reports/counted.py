@@ -11,13 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from probes.text import ParseError, lazy_pattern
+from probes.cut_json import list_whole_objects
+from probes.text import lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.json_objects import list_whole_objects
-from probes.tool_reports.lines import short_lines
 
-_LIMIT_LINE = 160
-_MOST_REPORTS = 64
 _DEVICE = lazy_pattern(
     r"[ \t#=>|]{0,8}(?P<kind>NPU|GPU|HPU|AIP|DCU|XPU|MLU|Neuron ?Device)(?: ?(?:ID|Id|id|Index|index|number))?"
     r"[ \t]{0,40}[:= #\[][ \t]{0,4}(?P<number>\d{1,3})\]?:?[ \t]*"
@@ -57,9 +54,7 @@ def list_counts(text: str) -> list[ToolReport]:
     >>> [report.subject for report in list_counts('{"neuron_device_index": 6, "sram_ecc_uncorrected": 1}')]
     ['Neuron 6']
     """
-    counts = list(_list_counts(text))
-    if not counts:
-        raise ParseError("no count of uncorrected errors of a device")
+    counts = require(list(_list_counts(text)), "no count of uncorrected errors of a device")
     found: dict[tuple[str, str], list[str]] = {}
     for device, name, count in counts:
         code = "count-memory" if _is_uncorrected(name) else "count-link"
@@ -68,7 +63,7 @@ def list_counts(text: str) -> list[ToolReport]:
     return [
         state_fault(code, device, ", ".join(rows), f"{device}: {', '.join(rows)}")
         for (code, device), rows in found.items()
-    ][:_MOST_REPORTS]
+    ]
 
 
 def _list_counts(text: str) -> Iterator[tuple[str, str, int]]:
@@ -79,7 +74,7 @@ def _list_counts(text: str) -> Iterator[tuple[str, str, int]]:
             yield from ((_name(row) or "", name, count) for name, count in counts.items())
         return
     device, is_wanted = "", _is_counted if _IS_PCIE.search(text) else _is_uncorrected
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         if named := _DEVICE.fullmatch(line):
             device = f"{named['kind'].partition(' ')[0]} {int(named['number'])}"
         elif device and (field := _FIELD.fullmatch(line)) and is_wanted(field["name"]):

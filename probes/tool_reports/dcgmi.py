@@ -13,12 +13,10 @@ from typing import Any
 
 from probes.cut_json import load_first
 from probes.gpu.facts import normal_address
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern, require, short_lines
 from probes.tool_reports.alerts import list_narrow_links
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 
-MOST_REPORTS = 256
 _LIMIT_LINE = 400
 _ROW = lazy_pattern(r"[ \t]*\| ?(?P<label>[^|]{1,80})\|(?P<value>[^|]{0,200})\|[ \t]*")
 _STATES = {"Warning": "dcgm-health-warning", "Failure": "dcgm-health-failure"}
@@ -73,9 +71,8 @@ def list_failed_checks(text: str) -> list[ToolReport]:
     >>> [(report.subject, report.detail) for report in list_failed_checks(text)]
     [('0000:1b:00.0', (('what', 'GPU link width'),))]
     """
-    checks = [match for line in short_lines(text, _LIMIT_LINE) if (match := _CHECK.fullmatch(line))]
-    if not checks:
-        raise ParseError("no check of nvsm")
+    checks = [match for line in short_lines(text) if (match := _CHECK.fullmatch(line))]
+    require(checks, "no check of nvsm")
     reports = []
     for match in checks:
         if match["state"] == "UnHealthy":
@@ -85,7 +82,7 @@ def list_failed_checks(text: str) -> list[ToolReport]:
             reports.append(
                 ToolReport("nvsm-unhealthy", address and normal_address(address[1]), match[0].strip(), detail)
             )
-    return reports[:MOST_REPORTS]
+    return reports
 
 
 def parse_health(text: str) -> list[ToolReport]:
@@ -116,7 +113,7 @@ def parse_health(text: str) -> list[ToolReport]:
             reports[-1] = _go_on(reports[-1], value)
     if not seen and subject is None:  # an excerpt has lines of GPUs alone
         raise ParseError("no line of the overall health, nor of a GPU, in the output of dcgmi health")
-    return reports[:MOST_REPORTS]
+    return reports
 
 
 def _without_headline(reports: list[ToolReport], subject: str) -> list[ToolReport]:
@@ -137,9 +134,8 @@ def _list_incidents(document: Any) -> list[ToolReport]:
                 if code and number.isdecimal():
                     text = f"{system}: {_field(incident, 'value')} {words}".strip()[:_LIMIT_LINE]
                     reports.append(state_fault(code, _name(kind, number), system[:80], text))
-    if not isinstance(_field(body, "Overall Health"), dict):
-        raise ParseError("no overall health in the JSON of dcgmi health")
-    return reports[:MOST_REPORTS]
+    require(isinstance(_field(body, "Overall Health"), dict), "no overall health in the JSON of dcgmi health")
+    return reports
 
 
 def parse_diag(text: str) -> list[ToolReport]:
@@ -177,9 +173,8 @@ def parse_diag(text: str) -> list[ToolReport]:
             own = _name("GPU", warned["number"]) if warned and warned["number"] else None
             for at in failed if own is None else [at for at in failed if reports[at].subject == own]:
                 reports[at] = _go_on(reports[at], value, joint)
-    if not seen:
-        raise ParseError("no heading of a diagnostic in the output of dcgmi diag")
-    return [_find_cause(report) for report in reports[:MOST_REPORTS]]
+    require(seen, "no heading of a diagnostic in the output of dcgmi diag")
+    return [_find_cause(report) for report in reports]
 
 
 def _find_cause(report: ToolReport) -> ToolReport:
@@ -202,7 +197,7 @@ def list_links_down(text: str) -> list[ToolReport]:
     """
     reports: list[ToolReport] = []
     name = None
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         if entity := _LINKS_OF.fullmatch(line):
             name = _name("GPU" if entity["kind"].startswith("gpu") else "NvSwitch", entity["number"])
         elif name and (links := _LINK_STATES.fullmatch(line)):
@@ -212,9 +207,8 @@ def list_links_down(text: str) -> list[ToolReport]:
             what = (("what", f"{down} of {there} NVLinks"),)
             reports += [ToolReport(code, name, f"{name}: {links[0].strip()}", what)] if down else []
             name = None
-    if "gpuId" not in text:
-        raise ParseError("no GPU in the output of dcgmi nvlink")
-    return reports[:MOST_REPORTS]
+    require("gpuId" in text, "no GPU in the output of dcgmi nvlink")
+    return reports
 
 
 def _list_failed(result: re.Match[str] | None, of_gpu: re.Match[str] | None) -> list[str | None]:
@@ -241,7 +235,7 @@ def _list_failed_tests(document: Any) -> list[ToolReport]:
                 reports += [_failed_test(name, _find_entity(row))._replace(text=_tell(name, row)) for row in failed]
     if not isinstance(_field(document, "DCGM Diagnostic") or _field(document, "DCGM GPU Diagnostic"), dict):
         raise ParseError("no diagnostic in the JSON of dcgmi diag")
-    return reports[:MOST_REPORTS]
+    return reports
 
 
 def list_metrics(text: str) -> list[ToolReport]:
@@ -270,9 +264,8 @@ def list_metrics(text: str) -> list[ToolReport]:
             continue
         detail = (("xid" if code == "metric-xid" else "errors", str(count)),) if code not in _FLAGS else ()
         reports.setdefault((code, subject, detail), ToolReport(code, subject, f"{shown}: {count}", detail))
-    if not known:
-        raise ParseError("no metric of a GPU")
-    return [*reports.values(), *list_narrow_links(text)][:MOST_REPORTS]
+    require(known, "no metric of a GPU")
+    return [*reports.values(), *list_narrow_links(text)]
 
 
 def _read_series(series: re.Match[str]) -> list[ToolReport]:
@@ -333,7 +326,7 @@ def _go_on(report: ToolReport, words: str, joint: str = " ") -> ToolReport:
 
 def _rows(text: str) -> Iterator[tuple[str, str]]:
     """The two columns of each line of the table."""
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         if (row := _ROW.fullmatch(line)) and not row["label"].startswith("--"):
             yield row["label"].strip(), row["value"].strip()
 
@@ -345,8 +338,8 @@ def _field(value: Any, *keys: str) -> Any:
 
 
 def _items(value: Any) -> list[tuple[str, Any]]:
-    return list(value.items())[:MOST_REPORTS] if isinstance(value, Mapping) else []
+    return list(value.items()) if isinstance(value, Mapping) else []
 
 
 def _rows_of(value: Any) -> list[Any]:
-    return value[:MOST_REPORTS] if isinstance(value, list) else []
+    return value if isinstance(value, list) else []

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from probes.text import ParseError, find_median, lazy_pattern
+from probes.text import find_median, lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 2000
 _FEWEST_GPUS = 2
@@ -37,8 +36,7 @@ def list_slow_gpus(text: str) -> list[ToolReport]:
         slowest, title = min(of_host)
         what = f"{title} {slowest:g} GB/s"
         return [state_fault("measured-host", None, what)] if slowest < _NARROW else []
-    if not tables:
-        raise ParseError("no table of bandwidths of two GPUs or more")
+    require(tables, "no table of bandwidths of two GPUs or more")
     slow: dict[int, ToolReport] = {}
     narrow: list[ToolReport] = []
     for title, rows in tables:

@@ -11,13 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from probes.gpu.facts import normal_address
-from probes.text import ParseError, find_median, lazy_pattern
+from probes.text import find_median, lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.labels import split_table
-from probes.tool_reports.lines import short_lines
 
-_MOST_REPORTS = 64
-_LIMIT_LINE = 400
 _FEWEST_SAMPLES = 2  # with a violation: a single one passes
 _BUSY_PERCENT, _FEWEST_GPUS, _SLOW = 90, 4, 0.7  # from where on clocks compare; a power limit alone costs less
 _HEAD = lazy_pattern(r"#(?: ?Date +Time| ?Time)? *gpu(?: +[a-z][\w-]*){2,40} *|# ?Entity(?: +[A-Z]\w{1,12}){1,40} *")
@@ -87,7 +84,7 @@ def list_held_back(text: str) -> list[ToolReport]:
     """
     columns: list[str] = []
     samples: dict[int, list[dict[str, str]]] = {}
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         bare = line.strip()
         if _HEAD.fullmatch(bare):
             is_of_dcgm = "Entity" in bare
@@ -95,8 +92,7 @@ def list_held_back(text: str) -> list[ToolReport]:
             columns = [_OF_DCGM.get(name, name) for name in names] if is_of_dcgm else names
         elif columns and (row := _ROW.fullmatch(bare)) and len(values := row["values"].split()) == len(columns):
             samples.setdefault(int(values[0]), []).append(dict(zip(columns, values, strict=True)))
-    if not samples:
-        raise ParseError("no sample of nvidia-smi dmon")
+    require(samples, "no sample of nvidia-smi dmon")
     reports = []
     for gpu, rows in sorted(samples.items()):
         held = [row for row in rows if row.get("tviol", "0") not in ("0", "-")] or _list_held(rows)
@@ -104,7 +100,7 @@ def list_held_back(text: str) -> list[ToolReport]:
             heat = max((int(row["gtemp"]) for row in held if row.get("gtemp", "-").isdecimal()), default=0)
             what = f"{len(held)} of {len(rows)} samples" + (f", {heat} °C" if heat else "")
             reports.append(state_fault("dmon-hot", f"NVIDIA {gpu}", what, f"tviol of GPU {gpu}: {what}"))
-    return [*reports, *_list_slow(samples)][:_MOST_REPORTS]
+    return [*reports, *_list_slow(samples)]
 
 
 def _list_held(rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
@@ -132,9 +128,8 @@ def list_slow_clocks(text: str) -> list[ToolReport]:
             }
             sample = {"sm": use.partition(" ")[0][:_DIGITS], "pclk": clock.partition(" ")[0][:_DIGITS], **heat}
             samples.setdefault(int(index), []).append(sample)
-    if not samples:
-        raise ParseError("no clock of a GPU")
-    return list(_list_slow(samples))[:_MOST_REPORTS]
+    require(samples, "no clock of a GPU")
+    return list(_list_slow(samples))
 
 
 def list_slow_amd(text: str) -> list[ToolReport]:
@@ -146,15 +141,14 @@ def list_slow_amd(text: str) -> list[ToolReport]:
     """
     columns: list[str] = []
     samples: dict[int, list[dict[str, str]]] = {}
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         cells = _CELL.findall(line)
         if line.split()[:1] == ["GPU"]:
             columns = [_OF_AMD.get(name, name) for name in line.split()]
         elif columns and len(cells) == len(columns) and cells[0].isdecimal():
             samples.setdefault(int(cells[0]), []).append(dict(zip(columns, cells, strict=True)))
-    if not samples:
-        raise ParseError("no sample of amd-smi monitor")
-    return list(_list_slow(samples, "AMD"))[:_MOST_REPORTS]
+    require(samples, "no sample of amd-smi monitor")
+    return list(_list_slow(samples, "AMD"))
 
 
 def _list_slow(samples: Mapping[int, Sequence[Mapping[str, str]]], maker: str = "NVIDIA") -> Iterator[ToolReport]:
@@ -196,7 +190,7 @@ def list_hot_rows(text: str) -> list[ToolReport]:
     """
     degrees: dict[str, float] = {}
     above = address = ""
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         place, stated = _ROW_PLACE.search(line), _ROW_DEGREES.search(line)
         of_npu = _NPU_DEGREES.search(line)
         if place:
@@ -237,19 +231,18 @@ def list_hot_gpus(text: str) -> list[ToolReport]:
     for address, line in _list_lines_of_gpus(text):
         if degrees := _DEGREES.fullmatch(line):
             gpus.setdefault(address, {}).setdefault(degrees["name"], int(degrees["degrees"]))
-    if not gpus:
-        raise ParseError("no temperature of a GPU")
+    require(gpus, "no temperature of a GPU")
     return [
         state_fault("smi-hot", address, what, what)
         for address, degrees in gpus.items()
         for what in list(_list_reached(degrees))[:1]
-    ][:_MOST_REPORTS]
+    ]
 
 
 def _list_lines_of_gpus(text: str) -> Iterator[tuple[str, str]]:
     """The lines of `nvidia-smi -q` below the address of a GPU, with that address. Raises ParseError."""
     address = ""
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         if place := _PLACE.fullmatch(line):
             address = normal_address(place["address"])
         elif address:
@@ -277,8 +270,7 @@ def list_slowed_gpus(text: str) -> list[ToolReport]:
     for address, line in _list_lines_of_gpus(text):
         if slowed := _SLOWED.fullmatch(line):
             seconds.setdefault(slowed["what"], {}).setdefault(address, int(slowed["time"]) // 1_000_000)
-    if not seconds:
-        raise ParseError("no time in which a GPU was slowed")
+    require(seconds, "no time in which a GPU was slowed")
     reports = []
     for what, times in seconds.items():
         for gpu, long in times.items():
@@ -288,7 +280,7 @@ def list_slowed_gpus(text: str) -> list[ToolReport]:
                 shown = f"{what} for {long} s" + (f", the others {find_median(others):.0f} s" if alone else "")
                 code = "smi-slowed-alone" if alone else "smi-slowed"
                 reports.append(state_fault(code, gpu, shown, shown))
-    return reports[:_MOST_REPORTS]
+    return reports
 
 
 def list_spent_banks(text: str) -> list[ToolReport]:
@@ -302,8 +294,7 @@ def list_spent_banks(text: str) -> list[ToolReport]:
     for address, line in _list_lines_of_gpus(text):
         if banks := _NO_SPARE.fullmatch(line):
             spent.setdefault(address, int(banks["count"]))
-    if not spent:
-        raise ParseError("no histogram of banks")
+    require(spent, "no histogram of banks")
     shown = {address: f"{count} bank{'s' if count > 1 else ''}" for address, count in spent.items() if count}
     return [state_fault("banks-spent", address, what, f"None: {what}") for address, what in shown.items()]
 
@@ -317,13 +308,12 @@ def list_c2c_links(text: str) -> list[ToolReport]:
     """
     links: dict[str, dict[str, bool]] = {}
     gpu = ""
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         if named := _GPU_NUMBER.match(line):
             gpu = named[1]
         elif gpu and (link := _C2C_LINK.fullmatch(line.strip())):
             links.setdefault(gpu, {})[link["link"]] = link["state"] != "inactive"
-    if not links:
-        raise ParseError("no state of a C2C link")
+    require(links, "no state of a C2C link")
     if not any(up for states in links.values() for up in states.values()):
         return []  # a virtual machine, or a board without
     reports = []
@@ -331,7 +321,7 @@ def list_c2c_links(text: str) -> list[ToolReport]:
         down = [link for link, up in states.items() if not up]
         what = f"{len(down)} of {len(states)} ({', '.join(down)})"
         reports += [state_fault("c2c-down", f"NVIDIA {number}", what, f"C2C links: {what}")] if down else []
-    return reports[:_MOST_REPORTS]
+    return reports
 
 
 def list_unready_nodes(text: str) -> list[ToolReport]:
@@ -342,14 +332,13 @@ def list_unready_nodes(text: str) -> list[ToolReport]:
     [('10.9.0.2', (('what', 'UNAVAILABLE; domain DEGRADED'),))]
     """
     nodes, domain = [], ""
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         bare = line.strip()
         if node := _NODE.fullmatch(bare):
             nodes.append(node)
         elif state := _DOMAIN.fullmatch(bare):
             domain = state["state"]
-    if not nodes and not domain:
-        raise ParseError("no node and no state of a domain in the output of nvidia-imex-ctl")
+    require(nodes or domain, "no node and no state of a domain in the output of nvidia-imex-ctl")
     ending = f"; domain {domain}" if domain and domain != "UP" else ""
     reports = [
         state_fault("imex-node", node["name"] or node["address"], f"{node['state']}{ending}", node[0])
@@ -371,4 +360,4 @@ def list_unready_nodes(text: str) -> list[ToolReport]:
         ]
     if ending and not reports:
         reports = [state_fault("imex-node", None, f"domain {domain}", f"Domain State: {domain}")]
-    return reports[:_MOST_REPORTS]
+    return reports

@@ -13,7 +13,6 @@ from contextlib import suppress
 from probes.text import lazy_pattern
 from probes.tool_reports.facts import OWN_LINE, OWN_RULE, ToolReport
 
-_MOST_REPORTS = 64
 _SECTIONS = (  # of a screen
     "Host\n", "Read: ", "Not read: ", "Save next (", "Next: ", "UNKNOWN  ", "OK  ", "Topology\n", "NUMA ", "├", "└",
     "│", "GPU to ", "GPUDirect RDMA\n", "Could not check: ",
@@ -58,7 +57,7 @@ def list_own_findings(text: str) -> list[ToolReport]:
     [('own-error', 'GPU2', (('what', 'PCIe link is x8; both ends support x16'), ('rule', 'pcie-width-downgraded')))]
     """
     found = [*_list_lines(text), *_list_entries(text)]
-    return list(dict.fromkeys(found))[:_MOST_REPORTS]
+    return list(dict.fromkeys(found))
 
 
 def _list_lines(text: str) -> Iterator[ToolReport]:

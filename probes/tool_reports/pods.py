@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import re
 
-from probes.text import ParseError, lazy_pattern
+from probes.text import lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 
-_MOST_REPORTS = 64
-_LIMIT_LINE = 600
 _OF_DEVICES = (
     r"[\w.-]{0,80}(?:nvidia|gpu|dcgm|mig-manager|cuda|amdgpu|habana|neuron|npu|ascend|rdma|mofed|ofed|sriov|nic-|"
     r"network-operator|device-plugin)[\w.-]{0,80}"
@@ -43,7 +40,7 @@ def list_failed_containers(text: str) -> list[ToolReport]:
     >>> [report.detail for report in list_failed_containers(text)]
     [(('what', 'nvidia-dcgm-a1 CrashLoopBackOff'),)]
     """
-    lines = short_lines(text, _LIMIT_LINE)
+    lines = short_lines(text)
     pod = next((match["pod"] for line in lines if (match := _NAME.match(line))), None)
     state = ""
     for line in map(str.strip, lines if pod else ()):
@@ -62,13 +59,10 @@ def list_pods(text: str) -> list[ToolReport]:
     >>> [(report.code, report.detail) for report in list_pods(rows)]
     [('kube-pod', (('what', 'nvidia-driver-daemonset-x2 Init:CrashLoopBackOff'),))]
     """
-    rows = [match for line in short_lines(text, _LIMIT_LINE) if (match := POD_ROW.match(line))]
-    if not rows:
-        raise ParseError("no row of a pod of GPUs or NICs")
+    rows = [match for line in short_lines(text) if (match := POD_ROW.match(line))]
+    require(rows, "no row of a pod of GPUs or NICs")
     failed = [match for match in rows if _FAILED.fullmatch(match["status"])]
-    return [
-        state_fault("kube-pod", None, f"{match['pod']} {match['status']}", match[0]) for match in failed[:_MOST_REPORTS]
-    ]
+    return [state_fault("kube-pod", None, f"{match['pod']} {match['status']}", match[0]) for match in failed]
 
 
 def list_nodes(text: str) -> list[ToolReport]:
@@ -78,11 +72,10 @@ def list_nodes(text: str) -> list[ToolReport]:
     >>> [(report.code, report.subject) for report in list_nodes(rows)]
     [('kube-not-ready', 'n2')]
     """
-    rows = [match for line in short_lines(text, _LIMIT_LINE) if (match := _NODE_ROW.fullmatch(line))]
-    if not rows:
-        raise ParseError("no row of a node")
+    rows = [match for line in short_lines(text) if (match := _NODE_ROW.fullmatch(line))]
+    require(rows, "no row of a node")
     return [
         ToolReport("kube-not-ready", match["node"], " ".join(match[0].split()[:2]), (("status", match["status"]),))
         for match in rows
         if match["status"] != "Ready"
-    ][:_MOST_REPORTS]
+    ]

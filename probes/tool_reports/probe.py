@@ -63,19 +63,19 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((commands.MLXLINK,), _reader("network.port_tools", "list_link_states")),
     ((commands.NVSM_HEALTH,), _reader("dcgmi", "list_failed_checks")),
     ((commands.MEASURED,), _reader("measured", "list_slow_gpus")),
-    (commands.DMI_MEMORY, _reader("host_memory", "list_memory_faults")),
-    ((commands.GDS_CHECK,), _reader("storage", "list_storage_faults")),
+    (commands.DMI_MEMORY, _reader("host", "list_memory_faults")),
+    ((commands.GDS_CHECK,), _reader("host", "list_storage_faults")),
     ((commands.NIC_REPORTERS,), _reader("network.port_tools", "list_failed_reporters")),
     ((commands.GAUDI_PORTS,), _reader("network.port_tools", "list_gaudi_ports")),
-    ((commands.BONDING,), _reader("network.bonding", "list_bond_faults")),
+    ((commands.BONDING,), _reader("network.host_interfaces", "list_bond_faults")),
     ((commands.SWITCH_PORTS,), _reader("network.switch_ports", "list_switch_ports")),
     ((commands.ROUTES,), _reader("network.addresses", "list_shared_networks")),
     ((commands.MLXCONFIG,), _reader("network.nic_settings", "list_settings")),
     ((commands.CMA_MODE,), _reader("network.nic_settings", "list_roce_modes")),
     ((commands.FLINT,), _reader("network.nic_settings", "list_versions")),
     ((commands.OPA_PORTS,), _reader("network.port_tools", "list_omni_path_ports")),
-    ((commands.INTERFACE_LOG,), _reader("network.interface_log", "list_carrier_faults")),
-    ((commands.QDISC,), _reader("network.sending", "list_queue_drops")),
+    ((commands.INTERFACE_LOG,), _reader("network.host_interfaces", "list_carrier_faults")),
+    ((commands.QDISC,), _reader("network.host_interfaces", "list_queue_drops")),
     ((commands.UFM_EVENTS,), _reader("network.ufm", "list_ufm_events")),
     ((commands.CHECKS,), _reader("checks", "list_failed_results")),
     ((commands.OWN_REPORT,), _reader("own_report", "list_own_findings")),
@@ -85,7 +85,7 @@ READERS: tuple[tuple[tuple[tuple[str, ...], ...], Callable[[str], list[ToolRepor
     ((commands.LOOP,), _reader("tables.loops", "list_loop_faults")),
     ((commands.PART_LINES,), _reader("tables.loops", "list_weak_faults")),
     ((commands.ENDS,), _reader("ends.agree", "list_disagreements")),
-    ((commands.LDD,), _reader("libraries", "list_missing_libraries")),
+    ((commands.LDD,), _reader("host", "list_missing_libraries")),
     ((commands.PCI_LINES,), _reader("unnamed", "list_pci_lines")),
     ((commands.GPU_LINES,), _reader("unnamed", "list_gpu_lines")),
     ((commands.REPEATED,), _reader("unnamed", "list_repeated_lines")),
@@ -110,7 +110,8 @@ _TABLES = (  # with two lines for each GPU
 )
 _NO_ROWS = ("lspci", *(argv[0] for argv in commands.KERNEL_LOG_SAVED))  # whose facts are compared; no rows
 _MOST_COMPARED, _MOST_ODD = 1 << 16, 4  # characters; rows
-_ALLOWANCES = _reader("network.sending", "list_allowances")
+_MOST_REPORTS = 512  # of one output: more are one fault, again and again
+_ALLOWANCES = _reader("network.host_interfaces", "list_allowances")
 
 
 class _Output(NamedTuple):
@@ -131,7 +132,7 @@ def read(host: Host) -> Reading:
     for output in _list_outputs(host):
         name = " ".join(output.argv)
         try:
-            faults = output.list_faults(host.run(*output.argv).stdout)
+            faults = output.list_faults(host.run(*output.argv).stdout)[:_MOST_REPORTS]
         except (ParseError, ReadError) as why:
             gaps += [f"{name}: {why}"] if output.is_own else []
             continue
@@ -165,7 +166,7 @@ def _list_outputs(host: Host) -> Iterator[_Output]:
     texts = commands.MACHINE_TEXTS if host.kind != "capture" else ()
     rows = (
         (journals, partial(list_stated, is_log=True)),
-        (journals, _reader("network.interface_log", "list_carrier_faults")),
+        (journals, _reader("network.host_interfaces", "list_carrier_faults")),
         (commands.SYSFS_SAVED, _reader("unnamed", "list_shown_files")),
         (texts[:1], _reader("nvidia_tools", "list_hot_gpus")),
         (texts[:1], _reader("nvidia_tools", "list_slowed_gpus")),
@@ -173,7 +174,7 @@ def _list_outputs(host: Host) -> Iterator[_Output]:
         (commands.NVIDIA_SMI_SAVED, _reader("nvidia_tools", "list_slow_clocks")),
         (commands.AMD_HEALTH_SAVED[2:], _reader("nvidia_tools", "list_slow_amd")),
         (_TABLES, _reader("nvidia_tools", "list_hot_rows")),
-        (texts[1:], _reader("host_memory", "list_memory_faults")),
+        (texts[1:], _reader("host", "list_memory_faults")),
         (commands.RDMA_GUIDS, _reader("unnamed", "list_zero_guids")),
         (commands.IP_LINK_SAVED, _reader("network.addresses", "list_link_faults")),
         ((commands.SHOW_GIDS, commands.IBV_DEVICES), _reader("network.addresses", "list_empty_tables")),
@@ -185,7 +186,7 @@ def _list_outputs(host: Host) -> Iterator[_Output]:
 
 def _list_odd_rows(host: Host, compared: Collection[str]) -> Iterator[tuple[str, ToolReport]]:
     """Of outputs that state no fault the rows in which a number or version is not as in all others."""
-    for argv in dict.fromkeys((*commands.COMMANDS, *commands.SAVED)):
+    for argv in dict.fromkeys(commands.KNOWN):
         name = " ".join(argv)
         if name in compared or argv[0] in _NO_ROWS or not host.has_output(*argv):
             continue

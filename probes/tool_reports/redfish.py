@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from probes.cut_json import load_first
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import check_length, lazy_pattern, require
 from probes.tool_reports.facts import ToolReport
 
 _MOST_VALUES = 100_000
-_MOST_REPORTS = 128
 _LIMIT_TEXT = 200
 _GENERATION = lazy_pattern(r"Gen(\d)")
 _BAD = ("Warning", "Critical")
@@ -36,9 +35,8 @@ def list_resource_faults(text: str) -> list[ToolReport]:
         known = True
         for report in _list_faults(part, row):
             reports.setdefault((report.code, report.subject), report)
-    if not known:
-        raise ParseError("no resource of Redfish")
-    return list(reports.values())[:_MOST_REPORTS]
+    require(known, "no resource of Redfish")
+    return list(reports.values())
 
 
 def _list_objects(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -6,14 +6,11 @@ node_mgr.c (the controller's own reasons), src/sinfo/opts.c (columns). Every oth
 
 from __future__ import annotations
 
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import check_length, lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 from probes.tool_reports.sentences.stated import list_stated
 
-_LIMIT_LINE = 1000
 _LIMIT_TEXT = 200
-_MOST_REPORTS = 128
 _GRAVEST_FIRST = ("slurm-gpus", "slurm-device", "slurm-silent", "slurm-held")
 _NODE = lazy_pattern(r"(?m)^[ \t]*NodeName=(?P<name>\S{1,200})(?= )")
 _STATE = lazy_pattern(r"(?m)(?:^|\s)State=(?P<state>[A-Z_+*~#!%$@^-]{2,120})")
@@ -69,8 +66,7 @@ def list_node_states(text: str) -> list[ToolReport]:
             line = f"NodeName={start['name']} State={state['state']} {reason[0].strip()}"
             why, _, by = reason["reason"].strip().rpartition(" [")  # who set it, and when
             reports.append(_report(start["name"], why if by.endswith("]") else reason["reason"], line))
-    if not starts:
-        raise ParseError("no node in the output of scontrol show node")
+    require(starts, "no node in the output of scontrol show node")
     return _sort_gravest_first(reports)
 
 
@@ -83,7 +79,7 @@ def list_held_nodes(text: str) -> list[ToolReport]:
     """
     if not _HEADING.search(check_length(text)):
         return _list_states(text)
-    rows = (_ROW.fullmatch(line.strip()) for line in short_lines(text, _LIMIT_LINE))
+    rows = (_ROW.fullmatch(line.strip()) for line in short_lines(text))
     reasons = [_report(row["nodes"], row["reason"], row[0]) for row in rows if row]
     named = {report.subject for report in reasons}
     states = _list_states(text) if _LIST.search(text) else []  # of `sinfo` beside it
@@ -104,13 +100,11 @@ def _list_states(text: str) -> list[ToolReport]:
     >>> [report.subject for report in _list_states(text)]
     ['n7']
     """
-    heading = _LIST.search(text)
-    if heading is None:
-        raise ParseError("no heading of sinfo")
+    heading = require(_LIST.search(text), "no heading of sinfo")
     names = heading[0].split()
     state_at, nodes_at = names.index("STATE"), names.index("NODELIST")
     held: dict[str, ToolReport] = {}  # a node may be in several partitions
-    for line in short_lines(text[heading.end() :], _LIMIT_LINE):
+    for line in short_lines(text[heading.end() :]):
         words = line.split()
         if "REASON" in names:  # which has blanks, and may be wider than its column
             at = names.index("REASON")
@@ -121,7 +115,7 @@ def _list_states(text: str) -> list[ToolReport]:
         elif len(words) == len(names) and _OUT_OF_USE.fullmatch(words[state_at]):
             detail = (("what", f"{words[state_at]}; `sinfo -R` has the reason"),)
             held.setdefault(words[nodes_at], ToolReport("slurm-held", words[nodes_at], " ".join(words), detail))
-    return list(held.values())[:_MOST_REPORTS]
+    return list(held.values())
 
 
 def list_controller_lines(text: str) -> list[ToolReport]:
@@ -133,32 +127,31 @@ def list_controller_lines(text: str) -> list[ToolReport]:
     """
     held: dict[str, ToolReport] = {}
     known = False
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         match = _CONTROLLER.search(line)
         if match is None:
             continue
         known = True
         node = match["held"] or match["silent"] or match["invalid"] or match["marked"]
-        if node and len(held) < _MOST_REPORTS:
+        if node:
             held[node] = _report(node, match["reason"] or match["why"] or match["mark"] or "Not responding", line)
-        elif (check := match["check"]) and len(held) < _MOST_REPORTS:
+        elif check := match["check"]:
             what = " ".join(check.split())[:_LIMIT_TEXT]
             held.setdefault(what, state_fault("nhc-failed", None, what, line))
-        elif (device := match["missing"]) and len(held) < _MOST_REPORTS:
+        elif device := match["missing"]:
             held[device] = state_fault("slurm-no-file", device, device, line)
         elif back := match["back"] or match["resumed"]:
             held.pop(back, None)
-    if not known:
-        raise ParseError("no line of slurmctld about the state of a node")
+    require(known, "no line of slurmctld about the state of a node")
     stated = [report for report in list_stated(text) if not report.code.startswith("slurm-")]
     named = {value for report in held.values() if report.subject for _, value in report.detail}
     shown = [report for report in held.values() if report.subject or report.detail[0][1] not in named]
-    return [*shown, *stated][:_MOST_REPORTS]
+    return [*shown, *stated]
 
 
 def _sort_gravest_first(reports: list[ToolReport]) -> list[ToolReport]:
     """The bounded list: many nodes that are held for maintenance hide none that is held for a fault."""
-    return sorted(reports, key=lambda report: _GRAVEST_FIRST.index(report.code))[:_MOST_REPORTS]
+    return sorted(reports, key=lambda report: _GRAVEST_FIRST.index(report.code))
 
 
 def _report(node: str, reason: str, line: str) -> ToolReport:

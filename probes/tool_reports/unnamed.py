@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from probes.gpu.facts import find_address
-from probes.text import ParseError, check_length, lazy_pattern, lazy_rows
+from probes.text import check_length, lazy_pattern, lazy_rows, require
 from probes.tool_reports.facts import ToolReport, state_fault
 
 _LIMIT_TEXT = 200
@@ -169,8 +169,7 @@ def list_pci_lines(text: str) -> list[ToolReport]:
         reports.append(_report("unnamed-link", f"{len(slow)} of {len(links)} links", f"LnkSta:{slow[0]}"))
     if match := _FATAL.search(text):
         reports.append(_report("unnamed-fatal", match["what"], match[0].strip()))
-    if not signs and not links and not _FUNCTION_LINE.search(text):
-        raise ParseError("no line of lspci about a function")
+    require(signs or links or _FUNCTION_LINE.search(text), "no line of lspci about a function")
     return reports
 
 
@@ -183,8 +182,7 @@ def list_module_lines(text: str) -> list[ToolReport]:
     rows = [
         words for line in check_length(text).splitlines() if len(words := line.split()) >= 3 and words[2].isdecimal()
     ]
-    if not rows:
-        raise ParseError("no module is named")
+    require(rows, "no module is named")
     uses = {words[0]: int(words[2][:9]) for words in rows}
     if not uses.get("nouveau") or "nvidia" in uses:
         return []
@@ -206,8 +204,7 @@ def list_zero_guids(text: str) -> list[ToolReport]:
         if guid and device:
             guids.setdefault(device, not guid.strip("0:"))
     zero = [device for device, is_zero in guids.items() if is_zero and device.startswith(_WITH_GUID)]
-    if not zero:
-        raise ParseError("no GUID of an RDMA device that is zero")
+    require(zero, "no GUID of an RDMA device that is zero")
     what = ", ".join(zero[:_SHOWN])
     return [state_fault("guid-zero", None, what, f"no node GUID, {', '.join(zero)}"[:_LIMIT_TEXT])]
 
@@ -238,8 +235,7 @@ def list_shown_files(text: str) -> list[ToolReport]:
         addresses = ", ".join(nodes)[:_LIMIT_TEXT]
         reports.append(state_fault("numa-none", None, f"{len(nodes)} functions", f"numa_node -1: {addresses}"))
     reports += [_report("file-odd", what, line) for what, line in _list_odd_values(text)]
-    if not reports:
-        raise ParseError("no file of the kernel that states a fault")
+    require(reports, "no file of the kernel that states a fault")
     return reports
 
 
@@ -285,9 +281,7 @@ def list_repeated_lines(text: str) -> list[ToolReport]:
     >>> list_repeated_lines("State: Active\\nState: Down\\nState: Active\\nState: Active\\n")[0].detail
     (('what', 'State: Down (number 2); 3 of 4 are Active'),)
     """
-    groups = find_repeated(check_length(text))
-    if not groups:
-        raise ParseError("no label of several devices")
+    groups = require(find_repeated(check_length(text)), "no label of several devices")
     odd = [(label or "values", what) for label, values in groups.items() if (what := _describe_odd(values))]
     return [_report("line-odd", f"{label}: {what}", f"{label}: {what}") for label, what in odd]
 
@@ -315,8 +309,7 @@ def list_gpu_lines(text: str) -> list[ToolReport]:
     for code, pattern in _SMI:
         if match := pattern.search(check_length(text)):
             matches.setdefault(code, match)
-    if not matches and not _GPU_LINE.search(text) and not _XML_CALM.search(text):
-        raise ParseError("no line of nvidia-smi about a GPU")
+    require(matches or _GPU_LINE.search(text) or _XML_CALM.search(text), "no line of nvidia-smi about a GPU")
     if "unnamed-width-busy" in matches:
         matches.pop("unnamed-width-busy" if _SUPERCHIP.search(text) else "unnamed-width", None)
     settings: dict[str, list[str]] = {}

@@ -17,7 +17,7 @@ from probes.pci.facts import PciFacts, PciFunction
 from probes.pci.lspci_fields import class_code
 from probes.pci.sysfs import decimal
 from probes.pci.tree import address_key
-from probes.text import ParseError, is_pci_address, lazy_pattern
+from probes.text import ParseError, is_pci_address, lazy_pattern, require
 from probes.topology_files import hwloc_node, xml_tree
 from probes.topology_files.preparsed import PreparsedFacts
 from probes.topology_files.xml_tree import Element
@@ -105,10 +105,8 @@ class _Walk:
     def _function(
         self, element: Element, address: str, node: int | None, bus: str | None, parent: str | None
     ) -> PciFunction:
-        if not is_pci_address(address):
-            raise ParseError(f"not a PCI address: {address[:40]!r}")
-        if address in self.functions:
-            raise ParseError(f"names {address} twice")
+        require(is_pci_address(address), f"not a PCI address: {address[:40]!r}")
+        require(address not in self.functions, f"names {address} twice")
         ids = _IDS.fullmatch(element.said("pci_type") or "")
         known = ids if ids and ids[2] + ids[3] != "00000000" else None  # zeros: hwloc could not read them
         info = hwloc_node.infos(element)

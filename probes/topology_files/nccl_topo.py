@@ -30,7 +30,7 @@ from probes.rdma.facts import RdmaDevice, RdmaFacts, RdmaPort
 from probes.system import cpu as masks
 from probes.system.cpu import CpuPackage
 from probes.system.numa import NumaFacts, NumaNodeFacts
-from probes.text import ParseError
+from probes.text import ParseError, require
 from probes.topology_files import xml_tree
 from probes.topology_files.preparsed import PreparsedFacts
 from probes.topology_files.xml_tree import Element
@@ -145,8 +145,7 @@ class _TopologyParts:
 
     def add(self, function: PciFunction) -> None:
         """One more function. Raises ParseError for a second of the same address."""
-        if function.address in self.functions:
-            raise ParseError(f"contradicts itself: {function.address} is in two places")
+        require(function.address not in self.functions, f"contradicts itself: {function.address} is in two places")
         self.functions[function.address] = function
 
 
@@ -163,13 +162,11 @@ def parse(content: bytes) -> PreparsedFacts:
     version = decimal(system.said("version") or "1")
     nodes = [_NcclNode(cpu, _node_id(cpu)) for cpu in system.each("cpu")]
     hosts = {node.element.said("host_hash") for node in nodes}
-    if len(hosts) > 1:
-        raise ParseError(f"describes {len(hosts)} hosts, fused for NVLink between nodes: not one machine")
+    require(len(hosts) <= 1, f"describes {len(hosts)} hosts, fused for NVLink between nodes: not one machine")
     parts = _TopologyParts(amd=version is not None and version >= 2)
     for node in nodes:
         _walk(parts, node, node.element, None)
-    if not parts.functions and not parts.nets:
-        raise ParseError("no <cpu> with a device in it")
+    require(parts.functions or parts.nets, "no <cpu> with a device in it")
     parts.nets = of_functions(parts.nets, parts.functions)
     xml_tree.check(parts.functions.values())
     facts = {

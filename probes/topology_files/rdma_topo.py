@@ -20,7 +20,7 @@ from probes.pci.config_space import decode
 from probes.pci.facts import PciFacts, PciFunctionBuilder, build_functions
 from probes.pci.tree import place_in_path
 from probes.rdma.facts import RdmaDevice, RdmaFacts
-from probes.text import ParseError, is_pci_address, lazy_pattern
+from probes.text import ParseError, is_pci_address, lazy_pattern, require
 from probes.topology_files import xml_tree
 from probes.topology_files.preparsed import PreparsedFacts
 
@@ -62,8 +62,7 @@ def parse(content: bytes) -> PreparsedFacts:
     listed = {_address(item) for item in items}
     for item in items:
         draft = _draft(item, listed)
-        if draft.address in drafts:
-            raise ParseError(f"names {draft.address} twice")
+        require(draft.address not in drafts, f"names {draft.address} twice")
         drafts[draft.address] = draft
     facts: dict[str, Any] = {"pci": PciFacts(build_functions(list(drafts.values())))}
     xml_tree.check(facts["pci"].functions)
@@ -77,24 +76,21 @@ def parse(content: bytes) -> PreparsedFacts:
 
 
 def _items(content: bytes) -> list[Mapping[str, Any]]:
-    if len(content) > LIMIT_BYTES:
-        raise ParseError(f"longer than {LIMIT_BYTES >> 20} MiB")
+    require(len(content) <= LIMIT_BYTES, f"longer than {LIMIT_BYTES >> 20} MiB")
     try:
         items = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ParseError(f"not JSON: {str(error)[:120]}") from None
     if not isinstance(items, list) or not items or not all(isinstance(item, dict) for item in items):
         raise ParseError("not a list of PCI functions")
-    if len(items) > xml_tree.FUNCTIONS_LIMIT:
-        raise ParseError(f"more than {xml_tree.FUNCTIONS_LIMIT:,} functions")
+    require(len(items) <= xml_tree.FUNCTIONS_LIMIT, f"more than {xml_tree.FUNCTIONS_LIMIT:,} functions")
     return items
 
 
 def _address(item: Mapping[str, Any]) -> str:
     path = item.get("realpath")
     name = path.rstrip("/").rpartition("/")[2] if isinstance(path, str) and len(path) < 4096 else ""
-    if not is_pci_address(name):
-        raise ParseError(f"a function without a PCI address for its path: {path!r:.80}")
+    require(is_pci_address(name), f"a function without a PCI address for its path: {path!r:.80}")
     return name
 
 

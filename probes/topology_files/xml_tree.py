@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 from probes.named_tuple import NamedTuple
 from probes.pci.facts import PciFunction
-from probes.text import ParseError
+from probes.text import ParseError, require
 
 FUNCTIONS_LIMIT = 16_384
 GPUS_LIMIT = 128  # the largest machines have 16, and display chips of their boards
@@ -66,8 +66,7 @@ def parse(content: bytes, root: str) -> Element:
     >>> parse(b'<!DOCTYPE topology SYSTEM "hwloc2.dtd"><topology version="2.0"/>', "topology").said("version")
     '2.0'
     """
-    if len(content) > LIMIT_BYTES:
-        raise ParseError(f"longer than {LIMIT_BYTES >> 20} MiB")
+    require(len(content) <= LIMIT_BYTES, f"longer than {LIMIT_BYTES >> 20} MiB")
     growing = _Growing(root)
     parser = expat.ParserCreate(encoding="utf-8")  # what it declares itself would be looked up among Python's codecs
     parser.buffer_text = True

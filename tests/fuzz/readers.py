@@ -191,7 +191,7 @@ READERS: tuple[Reader, ...] = (
         "Node #1  - 10.9.0.2  - UNAVAILABLE - Version: 580\nDomain State: DEGRADED\n",
     ),
     parser(
-        "probes.tool_reports.storage:list_storage_faults",
+        "probes.tool_reports.host:list_storage_faults",
         "".join(f" {name} : Unsupported\n" for name in ("NVMe", "NVMeOF", "NFS", "WekaFS")),
     ),
     parser("probes.tool_reports.pods:list_pods", "nvidia-driver-daemonset-x2 0/1 CrashLoopBackOff 7 (2m ago) 9m\n"),
@@ -216,7 +216,7 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.sources.file_commands:list_loop_values", "{0..3}"),
     parser("probes.gpu.nvidia_smi_query:parse_log", smi.XML),
     parser(
-        "probes.tool_reports.host_memory:list_memory_faults",
+        "probes.tool_reports.host:list_memory_faults",
         "Memory Device\n\tSize: 64 GB\n\tLocator: CPU0_DIMM_A1\n\tSpeed: 4800 MT/s\n",
     ),
     parser(
@@ -273,7 +273,7 @@ READERS: tuple[Reader, ...] = (
         (DamagedData,),
         lambda read: lambda data: read(data, 1 << 20),
     ),
-    parser("probes.tool_reports.libraries:list_missing_libraries", "\tlibucp.so.0 => not found\n"),
+    parser("probes.tool_reports.host:list_missing_libraries", "\tlibucp.so.0 => not found\n"),
     parser("probes.tool_reports.sentences.stated:list_stated", "vfio 0000:41:00.0: group 27 is not viable\n"),
     lenient("probes.tool_reports.sentences.stated:find_tool_errors", "# Port number 1 state is Down\n"),
     lenient("probes.tool_reports.sentences.stated:list_stated_lines", "# Port number 1 state is Down\n"),
@@ -293,13 +293,14 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.sources.unwrap:squeeze", "GPU 0\n\n  ECC: 1\n\n\n\n"),
     lenient("probes.switch_ports.vocabulary:find_meaning", "inputcrcerrors"),
     lenient("probes.tool_reports.alerts:list_narrow_links", _LANES.format("max", 16) + _LANES.format("current", 8)),
-    parser("probes.tool_reports.network.interface_log:list_carrier_faults", _CARRIER.format("Lost") * 3),
+    parser("probes.tool_reports.network.host_interfaces:list_carrier_faults", _CARRIER.format("Lost") * 3),
     parser(
-        "probes.tool_reports.network.sending:list_queue_drops",
+        "probes.tool_reports.network.host_interfaces:list_queue_drops",
         "qdisc mq 0: dev ens6 root\n Sent 81 bytes 900000 pkt (dropped 5600, overlimits 0 requeues 9)\n",
     ),
     parser(
-        "probes.tool_reports.network.sending:list_allowances", "NIC statistics:\n     bw_in_allowance_exceeded: 31\n"
+        "probes.tool_reports.network.host_interfaces:list_allowances",
+        "NIC statistics:\n     bw_in_allowance_exceeded: 31\n",
     ),
     parser(
         "probes.tool_reports.network.switch_unjudged:list_unjudged",
@@ -385,7 +386,7 @@ READERS: tuple[Reader, ...] = (
     parser("probes.tool_reports.network.port_tools:list_link_states", tool_texts.MLXLINK),
     parser("probes.tool_reports.network.port_tools:list_nic_ports", tool_texts.NIC_PORTS.format(state="DOWN")),
     parser(
-        "probes.tool_reports.network.bonding:list_bond_faults",
+        "probes.tool_reports.network.host_interfaces:list_bond_faults",
         tool_texts.BOND.format(state="up", failures=41, aggregator=2),
     ),
     parser(
@@ -469,7 +470,7 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.tool_reports.ends.forms:read_setting", "4096 Y 'on'"),
     lenient("probes.sources.host_table:tabulate_hosts", "$ pdsh -a cat /sys/class/net/e1/mtu\nn1: 9000\nn2: 1500\n"),
     lenient("probes.sources.host_lines:find_hosts", "n1: 400\nn2: 100\n", "n1 | CHANGED | rc=0 >>\nup\n"),
-    Reader("probes.tool_reports.lines:short_lines", seeds.texts(LINES), (ParseError,), _then(9)),
+    Reader("probes.text:short_lines", seeds.texts(LINES), (ParseError,), _then(9)),
     lenient("probes.tool_reports.sentences.values:list_values", "GPU 5\n  Health: BAD\n  errors: 3\n  lanes: 8/16\n"),
     lenient("probes.tool_reports.sentences.values:is_of_field", "GPU 5\n"),
     lenient("probes.tool_reports.tables.cells:list_all_values", "port state: FAILED\nrail1 200G\nrail2 400G\n"),
@@ -982,7 +983,7 @@ NOT_READERS = {
     "probes.tool_reports.tables.forms.cut": "a line of a table; read_tables cuts with it",
     "probes.sources.identify.identify_by_words": "identify_command does the same after its own",
     "probes.tool_reports.tables.forms.read_tables": "list_table_values reads with it",
-    "probes.tool_reports.json_objects.list_whole_objects": "takes a question besides; list_log_events reads with it",
+    "probes.cut_json.list_whole_objects": "takes a question besides; list_log_events reads with it",
     "probes.prose.is_denied": "a line in which a sentence was found",
     "probes.kernel.log_lines.find_form": "the text of a line that was read",
     "probes.sources.dump.may_be_document": "a question about the begin of a file",
@@ -1021,6 +1022,7 @@ NOT_READERS = {
     "probes.planted.make_folder": "the same",
     "probes.text.find_required": "a pattern of ours",
     "probes.text.check_length": "counts characters, reads none",
+    "probes.text.require": "what a reader found",
     "probes.host_reader.parse_files": "a table of ours; its parsers are fuzzed",
     "probes.switches.facts.parse_name": "a value of a document; fuzzed as outputs of switches",
     "probes.rdma.normalize.describe_cut": "a tool's name",

@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import check_length, lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 
-_LIMIT_LINE, _SHOWN = 600, 8
+_SHOWN = 8
 _VIRTUAL = lazy_pattern(
     r"(?:lo|docker|br|virbr|veth|cali|cilium|flannel|cni|vxlan|tun|tap|wg|dummy|kube|nodelocal|ovs)"
 )
@@ -62,11 +61,10 @@ def list_shared_networks(text: str) -> list[ToolReport]:
     >>> [report.detail for report in list_shared_networks(row.format("eno1") + row.format("eth5"))]
     [(('what', '10.8.0.0/16 on eno1, eth5'),)]
     """
-    if not _ANY_ROUTE.search(check_length(text)):
-        raise ParseError("no route")
+    require(_ANY_ROUTE.search(check_length(text)), "no route")
     rows = [
         (row["network"], row["name"])
-        for line in short_lines(text, _LIMIT_LINE)
+        for line in short_lines(text)
         if (row := _ROUTE.fullmatch(line.rstrip())) and "linkdown" not in row["rest"] and " via " not in row["rest"]
     ]
     return _list_shared(rows)
@@ -85,7 +83,7 @@ def list_link_faults(text: str) -> list[ToolReport]:
     rows: list[tuple[str, str]] = []
     off: dict[str, list[str]] = {}
     closed: dict[str, int] = {}  # physical functions that are not up, and how many virtual ones they have
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         if head := _HEAD.fullmatch(line.rstrip()):
             flags = head["flags"].split(",")
             name, is_up = head["name"], "LOWER_UP" in flags and "SLAVE" not in flags
@@ -117,8 +115,7 @@ def list_link_faults(text: str) -> list[ToolReport]:
         for one, head in physical.items()
         if "NO-CARRIER" in head.flags and (len(physical) == 1 or _is_odd(one, physical))
     ]
-    if not reports:
-        raise ParseError("no network of two interfaces, and no virtual function that is kept down")
+    require(reports, "no network of two interfaces, and no virtual function that is kept down")
     return reports
 
 
@@ -133,7 +130,7 @@ def list_open_settings(text: str) -> list[ToolReport]:
     (('what', 'arp_ignore 0 on ens0, ens1'),)
     """
     values: dict[str, dict[str, int]] = {}  # of each setting, by interface
-    lines = short_lines(text, _LIMIT_LINE)
+    lines = short_lines(text)
     for match in map(_SETTING.fullmatch, lines if len(lines) <= _MOST_CHOSEN else ()):
         if match:
             values.setdefault(match["setting"], {})[match["name"]] = int(match["value"])
@@ -146,8 +143,7 @@ def list_open_settings(text: str) -> list[ToolReport]:
             if name not in _ALL and not _VIRTUAL.match(name) and max(value, of_all.get("all", 0)) == risky
         ]  # the kernel takes the larger
         found += [f"{setting} {risky} on {', '.join(names[:_SHOWN])}"] if len(names) > 1 else []
-    if not found:
-        raise ParseError("no two interfaces with such settings")
+    require(found, "no two interfaces with such settings")
     return [state_fault("paths-open", None, "; ".join(found))]
 
 
@@ -163,8 +159,7 @@ def list_empty_tables(text: str) -> list[ToolReport]:
         return [ToolReport("verbs-no-device", None, "ibv_devices: no device below the heading", ())]
     if shared := _list_shared_gids(text):
         return shared
-    if not _EMPTY.search(text):
-        raise ParseError("no empty table of GIDs or devices")
+    require(_EMPTY.search(text), "no empty table of GIDs or devices")
     return [state_fault("gid-none", None, "the table of GIDs is empty", "n_gids_found=0")]
 
 

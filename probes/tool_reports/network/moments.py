@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import islice
 
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import check_length, lazy_pattern, require
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.parts import find_part
 from probes.tool_reports.sentences.values import COUNT, judge
@@ -48,9 +48,7 @@ def list_growing(text: str) -> list[ToolReport]:
     >>> list_growing(text.format(12))
     []
     """
-    series = _list_series(check_length(text))
-    if not series:
-        raise ParseError("no counter of several moments")
+    series = require(_list_series(check_length(text)), "no counter of several moments")
     reports = []
     for (part, name), rows in series.items():
         first, last = rows[0], rows[-1]

@@ -7,11 +7,10 @@ from __future__ import annotations
 import re
 
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import ParseError, check_length, lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 
-_LIMIT_LINE, _MOST_REPORTS, _SHOWN = 400, 64, 4
+_SHOWN = 4
 _OTHERS = 3  # of the same kind, that agree
 _LABEL = lazy_pattern(r"[ \t]*(?P<label>Device type|Name|Device):[ \t]+(?P<value>\S.*)", re.IGNORECASE)
 _HEAD = lazy_pattern(
@@ -47,7 +46,7 @@ def list_settings(text: str) -> list[ToolReport]:
         raise ParseError("no settings of a NIC that are compared")
     reports = [report for card in cards for report in _list_pending(card)]
     reports += [report for kind in sorted(kinds) for report in _list_odd(kinds[kind])]
-    return reports[:_MOST_REPORTS]
+    return reports
 
 
 def list_versions(text: str) -> list[ToolReport]:
@@ -73,13 +72,12 @@ def list_roce_modes(text: str) -> list[ToolReport]:
     """
     modes: list[tuple[str, str]] = []
     device = ""
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         if command := _CMA_DEVICE.search(line):
             device = command["device"]
         elif mode := _CMA_MODE.fullmatch(line.strip()):
             modes.append((device or f"number {len(modes) + 1}", mode["version"]))
-    if not modes:
-        raise ParseError("no mode of RoCE connections")
+    require(modes, "no mode of RoCE connections")
     old = [name for name, version in modes if version == "1"]
     others = len(modes) - len(old)
     what = f"RoCE v1 on {', '.join(old)}" + (
@@ -92,7 +90,7 @@ def _list_cards(text: str) -> list[_Card]:
     labels: dict[str, str] = {}
     cards: list[_Card] = []
     is_table = False
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         if label := _LABEL.fullmatch(line.rstrip()):
             labels = {} if label["label"] == "Device type" else labels
             labels[label["label"].lower()] = label["value"]

@@ -12,9 +12,8 @@ from collections import Counter
 from probes.fabric.iblinkinfo import parse
 from probes.fabric.topology import Fabric, FabricEnd
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import check_length, lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 
 MOST_REPORTS = 512
 _ENDS = 2
@@ -149,8 +148,7 @@ def list_port_errors(text: str) -> list[ToolReport]:
             known = True
             if match["level"] == "E":
                 stages.append(state_fault("ibdiagnet-errors", None, match["stage"], bare))
-    if not known:
-        raise ParseError("no port in the output")
+    require(known, "no port in the output")
     is_sum = not node and all(row.name.startswith(_SUM) for row in ports)  # of a card, which alone was pasted
     found = (
         [port for row in ports if (port := _report_port(row, is_sum)) is not None]
@@ -187,8 +185,7 @@ def list_slow_links(text: str) -> list[ToolReport]:
     """Active links of `iblinkinfo` narrower or slower than both ends support ("Could be"), and links that are up and
     wait for the subnet manager. Raises ParseError."""
     fabric = parse(text[:_LIMIT_CHARACTERS], "iblinkinfo")
-    if not fabric.links:
-        raise ParseError("no link in the output of iblinkinfo")
+    require(fabric.links, "no link in the output of iblinkinfo")
     active = [link for link in fabric.links if link.state == "Active" and link.b is not None]
     reports = []
     for link in fabric.links:
@@ -222,8 +219,7 @@ def list_narrow_links(text: str) -> list[ToolReport]:
             rows.append(
                 (near, f"port {row['far']} of {row['name'].partition(';')[2] or row['name']}", int(row["lanes"]))
             )
-    if not rows:
-        raise ParseError("no width of a link in the output of ibnetdiscover")
+    require(rows, "no width of a link in the output of ibnetdiscover")
     usual, count = Counter(lanes for _, _, lanes in rows).most_common(1)[0]
     seen: set[str] = set()  # each link is below both of its nodes
     reports = []

@@ -11,12 +11,10 @@ import re
 from collections.abc import Iterator
 
 from probes.gpu.facts import normal_address
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import check_length, lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 
 _LIMIT_LINE = 300
-_MOST_REPORTS = 128
 _FIELD = lazy_pattern(r"(?P<name>[A-Z][\w ()/.-]{1,40}?(?: \[\w{1,8}\])?) {0,40}: (?P<value>\S.{0,200}?) {0,40}")
 _JSON_FIELD = lazy_pattern(
     r'"(?P<name>[A-Z][\w ()/.-]{1,40}(?: \[\w{1,8}\])?)" ?: ?"?(?P<value>[^"{[]{1,200}?)"?[ \t},\]]{0,40}'
@@ -77,9 +75,8 @@ def list_link_states(text: str) -> list[ToolReport]:
     for device, fields in _split_ports(text):
         known = known or "State" in fields or any(name in fields for name in _RATES)
         reports += _report_port(device, fields)
-    if not known:
-        raise ParseError("no state of a port")
-    return reports[:_MOST_REPORTS]
+    require(known, "no state of a port")
+    return reports
 
 
 def _split_ports(text: str) -> Iterator[tuple[str | None, dict[str, str]]]:
@@ -163,9 +160,7 @@ def list_lost_link(text: str) -> list[ToolReport]:
     >>> list_lost_link("\\tLink detected: no (Bad signal integrity, (Remote Tx fault))\\n")[0].detail
     (('what', 'Bad signal integrity, Remote Tx fault'),)
     """
-    match = _NO_LINK.search(check_length(text))
-    if match is None:
-        raise ParseError("no state of the link")
+    match = require(_NO_LINK.search(check_length(text)), "no state of the link")
     reason = match["reason"]
     if not reason:
         return []
@@ -183,9 +178,7 @@ def list_fec_off(text: str) -> list[ToolReport]:
     """
     from probes.ethtool.saved import parse_fec  # lazy: it imports what reads interfaces
 
-    fec = parse_fec(check_length(text))
-    if fec is None:
-        raise ParseError("no FEC encoding")
+    fec = require(parse_fec(check_length(text)), "no FEC encoding")
     if fec.active != "off":
         return []
     modes = ", ".join([*(["auto"] if fec.auto else []), *fec.configured])
@@ -203,7 +196,7 @@ def list_failed_reporters(text: str) -> list[ToolReport]:
     """
     device, name, states = None, None, 0
     reports = []
-    for line in map(str.strip, short_lines(text, _LIMIT_LINE)):
+    for line in map(str.strip, short_lines(text)):
         if head := _DEVLINK.fullmatch(line):
             device, name = normal_address(head["address"]) if head["address"] else None, None
         elif line.startswith("reporter "):
@@ -217,9 +210,8 @@ def list_failed_reporters(text: str) -> list[ToolReport]:
                         "reporter-error", device, f"reporter {name}: {line}", (("what", what), ("reporter", name))
                     )
                 )
-    if not states:
-        raise ParseError("no state of a health reporter")
-    return reports[:_MOST_REPORTS]
+    require(states, "no state of a health reporter")
+    return reports
 
 
 def list_nic_ports(text: str) -> list[ToolReport]:
@@ -231,7 +223,7 @@ def list_nic_ports(text: str) -> list[ToolReport]:
     """
     ports: list[dict[str, str]] = []
     rates: dict[str, float] = {}  # of PCIe, in GT/s of all lanes
-    for line in map(str.strip, short_lines(text, _LIMIT_LINE)):
+    for line in map(str.strip, short_lines(text)):
         if head := _NIC_PORT.fullmatch(line):
             ports.append({"name": f"port {head['port']}" if head["port"] else head["nic"] or head["cxi"]})
         elif ports and (row := _NIC_FIELD.fullmatch(line)):
@@ -239,9 +231,7 @@ def list_nic_ports(text: str) -> list[ToolReport]:
         elif ports and (wire := _NIC_WIRE.fullmatch(line)):
             ports[-1].setdefault("pcie", wire["value"])
             rates[ports[-1]["name"]] = float(wire["speed"]) * int(wire["lanes"])
-    shown = [port for port in ports if any(state in port for state in _NIC_STATES)]
-    if not shown:
-        raise ParseError("no state of a NIC's port")
+    shown = require([port for port in ports if any(state in port for state in _NIC_STATES)], "no state of a NIC's port")
     down = [port for port in shown if not _NOT_UP.isdisjoint(map(port.get, _NIC_STATES))]
     code = "nic-port-down" if len(down) < len(shown) else "nic-ports-down"
     most = max(rates.values(), default=0)
@@ -253,18 +243,15 @@ def list_nic_ports(text: str) -> list[ToolReport]:
         for port in ports
         if 0 < rates.get(port["name"], 0) < most
     ]
-    return (
-        narrow
-        + [
-            ToolReport(
-                code,
-                port.get("netdev") or port.get("network device") or port["name"],
-                ", ".join(f"{key}: {port[key]}" for key in port),
-            )
-            for port in down
-            if port.get("admin state", "up") == "up"
-        ][:_MOST_REPORTS]
-    )
+    return narrow + [
+        ToolReport(
+            code,
+            port.get("netdev") or port.get("network device") or port["name"],
+            ", ".join(f"{key}: {port[key]}" for key in port),
+        )
+        for port in down
+        if port.get("admin state", "up") == "up"
+    ]
 
 
 def list_gaudi_ports(text: str) -> list[ToolReport]:
@@ -276,7 +263,7 @@ def list_gaudi_ports(text: str) -> list[ToolReport]:
     states: dict[str | None, list[tuple[str, str, int]]] = {}  # None: of `hl-smi -n link`, which names no card
     missing: list[str] = []
     device: str | None = None
-    for line in map(str.strip, short_lines(text, _LIMIT_LINE)):
+    for line in map(str.strip, short_lines(text)):
         if head := _GAUDI.fullmatch(line):
             device = head["device"]
             states.setdefault(device, [])
@@ -288,14 +275,13 @@ def list_gaudi_ports(text: str) -> list[ToolReport]:
             states[device].append((count["state"].lower(), count["ports"] or "", int(count["count"])))
         elif line.lower().startswith(_NONE):
             missing.append(device)
-    if not missing and not any(states.values()):
-        raise ParseError("no port of a Gaudi card")
+    require(missing or any(states.values()), "no port of a Gaudi card")
     down = {card for card, rows in states.items() if any(state == "down" and count for state, _, count in rows)}
     reports = [_report_card(card, rows) for card, rows in states.items() if card in down]
     none = [ToolReport("gaudi-no-interface", card, _NONE) for card in missing]
     if len(missing) == len(states) > 1:
         none = [state_fault("gaudi-no-interface", None, f"{len(missing)} cards", _NONE)]
-    return (reports + none)[:_MOST_REPORTS]
+    return reports + none
 
 
 def _report_card(card: str | None, rows: list[tuple[str, str, int]]) -> ToolReport:
@@ -315,7 +301,7 @@ def list_omni_path_ports(text: str) -> list[ToolReport]:
     """
     reports: list[ToolReport] = []
     port, width, is_known = "", "", False
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         if head := _OPA_PORT.fullmatch(line):
             port, width = head["port"] or head["renamed"], ""
         elif port and (state := _OPA_STATE.fullmatch(line)):
@@ -331,6 +317,5 @@ def list_omni_path_ports(text: str) -> list[ToolReport]:
                 reports.append(state_fault("opa-lanes", port, f"{min(lost)} of {width} lanes", line))
         elif port and (quality := _OPA_QUALITY.fullmatch(line)) and int(quality["quality"]) <= _POOR:
             reports.append(state_fault("opa-lanes", port, f"link quality {quality['quality']} of 5", line))
-    if not is_known:
-        raise ParseError("no state of a port of Omni-Path")
-    return reports[:_MOST_REPORTS]
+    require(is_known, "no state of a port of Omni-Path")
+    return reports

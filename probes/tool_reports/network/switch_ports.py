@@ -19,7 +19,6 @@ from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.network.switch_log import has_log_line, list_log_faults
 from probes.tool_reports.network.switch_pairs import is_of_pair, list_pair_faults
 
-_MOST_REPORTS = 128
 _MANY, _ONE_IN = 1000, 10_000_000  # damaged frames, and received ones
 _MANY_CHANGES, _VERY_MANY_CHANGES, _TIMES_USUAL = 20, 100, 20  # of a link's state
 _MANY_CARRIER_CHANGES = 100  # two for each, since the system started
@@ -92,7 +91,7 @@ def list_switch_ports(text: str) -> list[ToolReport]:
     ports: dict[str, dict[str, list[PortFact]]] = {}
     for fact in facts:
         ports.setdefault(fact.port, {}).setdefault(fact.fact, []).append(fact)
-    reports = [
+    return [
         *closed,
         *(report for report in logged if report.code != "switch-disabled"),
         *(report for port, rows in ports.items() for report in _list_errors(ports, port, rows)),
@@ -109,7 +108,6 @@ def list_switch_ports(text: str) -> list[ToolReport]:
         *_list_ports_without_pfc(lines if _PFC_HEAD in text else (), ports),
         *of_pair,
     ]
-    return reports[:_MOST_REPORTS]
 
 
 def is_of_switch(text: str) -> bool:

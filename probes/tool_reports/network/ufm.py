@@ -4,11 +4,9 @@ log and its public outputs.
 
 from __future__ import annotations
 
-from probes.text import ParseError, lazy_pattern
+from probes.text import lazy_pattern, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 
-_LIMIT_LINE, _MOST_REPORTS = 1000, 64
 _SEVERAL = 2
 _EVENT = lazy_pattern(  # behind what syslog adds; some releases name the kind of object, and its device
     r"(?:.{0,120} - )?[ \t]*\d{4}-\d\d-\d\d [\d:.]{8,15} (?:\[[\w-]{1,12}\] ){1,3}"
@@ -36,7 +34,7 @@ def list_ufm_events(text: str) -> list[ToolReport]:
     is_down: dict[str, bool] = {}
     thresholds: dict[str, ToolReport] = {}
     is_known = False
-    for line in short_lines(text, _LIMIT_LINE):
+    for line in short_lines(text):
         event = _EVENT.fullmatch(line.rstrip())
         if event is None:
             continue
@@ -50,8 +48,7 @@ def list_ufm_events(text: str) -> list[ToolReport]:
             thresholds.setdefault(
                 event["object"], state_fault("ufm-threshold", _name(event["object"]), event["text"][:120], line)
             )
-    if not is_known:
-        raise ParseError("no event of UFM")
+    require(is_known, "no event of UFM")
     reports = [
         state_fault("ufm-link-flaps", name, f"{len(lines)} times", lines[-1])
         for name, lines in losses.items()
@@ -62,7 +59,7 @@ def list_ufm_events(text: str) -> list[ToolReport]:
         for name, lines in losses.items()
         if is_down[name] and len(lines) < _SEVERAL
     ]
-    return [*reports, *thresholds.values()][:_MOST_REPORTS]
+    return [*reports, *thresholds.values()]
 
 
 def _name(words: str) -> str:

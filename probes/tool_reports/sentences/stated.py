@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
 
+from probes.cut_json import list_whole_objects
 from probes.gpu.facts import find_address
 from probes.prose import is_denied
 from probes.text import ParseError, check_length, find_required, lazy_pattern
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.json_objects import list_whole_objects
 from probes.tool_reports.sentences.compared import find_claims, list_compared
 from probes.tool_reports.sentences.parts import DEVICES, find_part
 from probes.tool_reports.sentences.sentence import ToolSentence

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, check_length, lazy_pattern
+from probes.text import check_length, lazy_pattern, require
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.unexplained import states_failure
 from probes.tool_reports.sentences.values import normalize
@@ -70,8 +70,7 @@ def list_loop_faults(text: str, counts: Callable[[str, str], bool] | None = None
     parts = [
         _Part(cells[0], cells[1:]) for line in check_length(text).splitlines() if len(cells := line.split("\t")) > 1
     ]
-    if len(parts) < FEWEST:
-        raise ParseError("no output of a loop over four parts or more")
+    require(len(parts) >= FEWEST, "no output of a loop over four parts or more")
     odd = dict(_list_lines_missing(parts))
     count, times = Counter(len(part.lines) for part in parts).most_common(1)[0]
     count = count if 2 * times > len(parts) else max(len(part.lines) for part in parts)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from probes.text import find_median, lazy_pattern
+from probes.text import find_median, lazy_pattern, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 from probes.tool_reports.sentences.parts import find_part
 from probes.tool_reports.tables.entries import ADDRESS, FEWEST, list_far
 

@@ -13,10 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from probes.cut_json import load_json
-from probes.text import ParseError, lazy_pattern
-from probes.tool_reports.lines import short_lines
+from probes.text import ParseError, lazy_pattern, short_lines
 
-_LIMIT_LINE, _LIMIT_VALUE, _MOST_FIELDS, _MOST_RECORDS = 1000, 80, 40, 2000
+_LIMIT_VALUE, _MOST_FIELDS, _MOST_RECORDS = 80, 40, 2000
 _FEWEST, _DEEPEST = 3, 3
 _NAME = "host"  # the column of a name without a label
 _BELOW = "entry"  # the same of what is not at the top
@@ -44,7 +43,7 @@ def list_record_tables(text: str) -> Iterator[tuple[list[str], list[list[str]]]]
     [(['host', 'state'], [['n1', 'free'], ['n2', 'down'], ['n3', 'free']])]
     """
     try:
-        lines = short_lines(text, _LIMIT_LINE)
+        lines = short_lines(text)
     except ParseError:
         return
     for read in (_read_json, _read_below_names, _read_blocks, _read_pairs):

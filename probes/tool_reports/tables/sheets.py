@@ -14,9 +14,8 @@ from functools import lru_cache
 
 from probes.gpu.facts import find_address
 from probes.named_tuple import NamedTuple
-from probes.text import ParseError, find_median, lazy_pattern, lazy_rows
+from probes.text import find_median, lazy_pattern, lazy_rows, require, short_lines
 from probes.tool_reports.facts import ToolReport, state_fault
-from probes.tool_reports.lines import short_lines
 from probes.tool_reports.tables.entries import ADDRESS, MOST, NOT_USED, TROUBLE, is_below, read_number
 from probes.tool_reports.tables.forms import RULE, WIDE, cut
 from probes.tool_reports.tables.measured_lines import list_slow_lines
@@ -105,8 +104,7 @@ def list_sheet_faults(text: str) -> list[ToolReport]:
     """
     tables = _list_tables(text) or [(columns, rows) for columns, rows, _ in _list_records(text)]
     slow = list_slow_lines(text)
-    if not tables and not slow:
-        raise ParseError("no table with a row for each host or device")
+    require(tables or slow, "no table with a row for each host or device")
     reports = [*slow, *(report for columns, rows in tables for report in _judge(columns, rows))]
     return list(dict.fromkeys(reports))[:_MOST_REPORTS] or _list_odd(text)
 
@@ -122,7 +120,7 @@ def _list_odd(text: str) -> list[ToolReport]:
 @lru_cache(maxsize=2)  # by which a text is recognized, and then read
 def _list_tables(text: str) -> list[tuple[list[_Column], list[_Row]]]:
     tables = []
-    lines = short_lines(text, _LIMIT_LINE)
+    lines = short_lines(text)
     tried, at = 0, 0
     while at < len(lines) and tried < _MOST_HEADINGS:
         heading, mark = lines[at], _find_mark(lines[at])

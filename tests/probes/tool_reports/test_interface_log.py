@@ -10,8 +10,7 @@ from probes.ethtool.saved import parse_statistics
 from probes.netdev.ip_link import parse_ifconfig
 from probes.text import ParseError
 from probes.tool_reports.network.addresses import list_link_faults
-from probes.tool_reports.network.interface_log import list_carrier_faults
-from probes.tool_reports.network.sending import list_queue_drops
+from probes.tool_reports.network.host_interfaces import list_carrier_faults, list_queue_drops
 from tests.agent.rules.test_fragments import scan_text
 
 NETWORKD = "Mar 14 02:11:{second:02} n17 systemd-networkd[911]: {name}: {event}\n"

@@ -12,9 +12,9 @@ from probes.sources.identify import identify_command
 from probes.sources.pieces import name_pieces
 from probes.sources.unwrap import join_wrapped
 from probes.text import ParseError
-from probes.tool_reports import containers, slurm, storage, unnamed
+from probes.tool_reports import containers, host, slurm, unnamed
 from probes.tool_reports.facts import ToolReport
-from probes.tool_reports.network import addresses, bonding, nic_settings, port_tools, switch_ports, ufm
+from probes.tool_reports.network import addresses, host_interfaces, nic_settings, port_tools, switch_ports, ufm
 from probes.tool_reports.network.port_errors import list_port_errors
 from probes.tool_reports.sentences import stated
 from tests.agent.rules.test_fragments import scan_text
@@ -248,12 +248,12 @@ ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
     (switch_ports.list_switch_ports, STATUS.format("up"), []),
     (switch_ports.list_switch_ports, EOS.format(55), ["switch-flaps"]),
     (switch_ports.list_switch_ports, EOS.format(3), []),
-    (bonding.list_bond_faults, BOND.format("up", "churned"), ["bond-no-partner"]),
-    (bonding.list_bond_faults, BOND.format("up", "none"), []),
-    (bonding.list_bond_faults, ACTIVE.format(1, 1), []),
-    (bonding.list_bond_faults, ACTIVE.format(2, 2), ["bond-not-joined"]),
-    (bonding.list_bond_faults, NO_ACTIVE.format("up"), ["bond-no-partner"]),
-    (bonding.list_bond_faults, NO_ACTIVE.format("down"), ["bond-member-down"]),
+    (host_interfaces.list_bond_faults, BOND.format("up", "churned"), ["bond-no-partner"]),
+    (host_interfaces.list_bond_faults, BOND.format("up", "none"), []),
+    (host_interfaces.list_bond_faults, ACTIVE.format(1, 1), []),
+    (host_interfaces.list_bond_faults, ACTIVE.format(2, 2), ["bond-not-joined"]),
+    (host_interfaces.list_bond_faults, NO_ACTIVE.format("up"), ["bond-no-partner"]),
+    (host_interfaces.list_bond_faults, NO_ACTIVE.format("down"), ["bond-member-down"]),
     (switch_ports.list_switch_ports, OUTPUT_ERRORS.format(812_113), ["switch-errors-sent"]),
     (switch_ports.list_switch_ports, OUTPUT_ERRORS.format(1_113), []),
     (switch_ports.list_switch_ports, DARK, ["switch-port-down"]),
@@ -323,9 +323,9 @@ ROWS: list[tuple[Callable[[str], list[ToolReport]], str, list[str]]] = [
     (port_tools.list_link_states, MLXLINK.format("Physical LinkUp", ""), ["link-inactive"]),
     (port_tools.list_link_states, MLXLINK.format("Active", ""), []),
     (port_tools.list_link_states, MLXLINK.format("Polling", "Recommendation : No issue was observed\n"), []),
-    (storage.list_storage_faults, GDS.format("Unsupported", "Up: 0 Down: 0"), ["gds-none"]),
-    (storage.list_storage_faults, GDS.format("Supported", "Up: 2 Down: 0"), []),
-    (storage.list_storage_faults, GDS.format("Supported", "Up: 3 Down: 1"), ["gds-rdma-down"]),
+    (host.list_storage_faults, GDS.format("Unsupported", "Up: 0 Down: 0"), ["gds-none"]),
+    (host.list_storage_faults, GDS.format("Supported", "Up: 2 Down: 0"), []),
+    (host.list_storage_faults, GDS.format("Supported", "Up: 3 Down: 1"), ["gds-rdma-down"]),
     (containers.list_node_faults, CONDITION.format("InfiniBandCheck", "True"), ["kube-condition"]),
     (containers.list_node_faults, CONDITION.format("DiskPressure", "True"), ["kube-pressure"]),
     (containers.list_node_faults, CONDITION.format("ReadonlyFilesystem", "False"), []),
