@@ -92,7 +92,7 @@ def answer_job(paths: list[str], options: JobOptions) -> JobAnswer:
         reports = list(collect_reports(evidence, reader, options, limit.until))
         if any(one.guessed for one in reports):  # which files are outputs of commands is known now
             conclusion = conclusions[chosen] = Conclusion(evidence)
-    if not any(file.read_as for file in evidence.files):
+    if not any(file.read_as for file in evidence.files) and not any(one.report.findings for one in reports):
         hint = "give the output of the job: NCCL_DEBUG=INFO shows the most"
         raise CliError(f"no data of a job in it ({describe_unread(reader)}; {LOOKED_FOR})", hint)
     joined = join_reports(conclusion, reports)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from agent.cli.errors import ErrorTranslation, print_warning
 from agent.cli.output import ProgressLine
 from agent.cli.stdin import STDIN, copy_stdin_until, notice_pipe
+from probes.text import lazy_pattern
 
 if TYPE_CHECKING:
     from agent.job.evidence import Evidence
@@ -24,6 +25,8 @@ SECONDS, BYTES_PER_SECOND = 30.0, 4 << 20  # of the time limit where none is giv
 # Of outputs of commands: dmesg, ibstat
 _FILE_BYTES, _ALL_BYTES, _MOST_FILES = 16 << 20, 256 << 20, 2000
 _SCAN_SECONDS = 60.0
+_MOST_COMMANDS = 12  # of one paste
+_PROMPT = lazy_pattern(rb"[^:\n]{0,80}[$#] |[^ \n]{1,80}@[^ \n]{1,120}[$#] ")  # no name of a host before it
 
 
 def choose_limit(files: Sequence[Given], seconds: float | None) -> float:
@@ -95,7 +98,8 @@ def scan_saved(files: list[OtherFile], evidence: Evidence, until: float) -> list
         size += len(content)
         if size > _ALL_BYTES:
             break
-        by_host[evidence.ranks.find_named_host(other.name) or ""][os.path.basename(other.name)] = content
+        pieces = _split_paste(other.name, content, evidence)
+        by_host[evidence.ranks.find_named_host(other.name) or ""] |= pieces
     reports = []
     for host, contents in sorted(by_host.items()):
         seconds = min(until - time.monotonic(), _SCAN_SECONDS)
@@ -110,6 +114,23 @@ def scan_saved(files: list[OtherFile], evidence: Evidence, until: float) -> list
     return reports
 
 
+def _split_paste(name: str, content: bytes, evidence: Evidence) -> dict[str, bytes]:
+    """A file, or what is above its first command of a shell and what each command printed: what several hosts printed
+    for one is compared only where nothing else is beside it. Lines keep their numbers."""
+    base = os.path.basename(name)
+    lines = content.splitlines(keepends=True)
+    numbers = evidence.prompts.get(evidence.names.index(name), ()) if name in evidence.names else ()
+    prompts = [number for number in numbers if number <= len(lines) and _PROMPT.match(lines[number - 1])]
+    if not 0 < len(prompts) <= _MOST_COMMANDS:
+        return {base: content}
+    ends = [*(number - 1 for number in prompts[1:]), len(lines)]
+    pieces = {
+        f"{base}, line {number}": b"\n" * (number - 1) + b"".join(lines[number - 1 : end])
+        for number, end in zip(prompts, ends, strict=True)
+    }
+    return {base: b"".join(lines[: prompts[0] - 1]), **pieces} if prompts[0] > 1 else pieces
+
+
 def _read(other: OtherFile) -> bytes | None:
     from agent.job.files import open_given
 
@@ -122,6 +143,7 @@ def _read(other: OtherFile) -> bytes | None:
 
 
 _OF_JOBS_TOO = ("error of program", "sentences of tools")  # what a job's log may hold as well
+_OF_A_COMMAND = ", line "  # in the place of what one printed
 
 
 def _scan(host: str, contents: dict[str, bytes], evidence: Evidence, seconds: float) -> HostReport | None:
@@ -154,7 +176,11 @@ def _scan(host: str, contents: dict[str, bytes], evidence: Evidence, seconds: fl
         for row in outputs.list_files()
         if row.read_as not in (None, *_OF_JOBS_TOO)
     }
-    is_grave = any(finding.severity != "info" for finding in report.findings)
+    is_job = any(file.read_as for file in evidence.files if os.path.basename(file.name) in contents)
+    is_grave = any(
+        finding.severity != "info" or not is_job or any(_OF_A_COMMAND in (row.source or "") for row in finding.evidence)
+        for finding in report.findings
+    )
     if not (is_grave or report.topology.gpus or report.topology.nics):
         return None  # nothing of a host, as in most logs
     for number, file in enumerate(evidence.files):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from agent.job.candidate import SLOW, PossibleCause, name_numbers, name_ranks
+from agent.job.candidate import ORDER, SLOW, PossibleCause, name_numbers, name_ranks
 from agent.job.causes.watchdog import last_of_ranks
 from agent.job.conclusion import Conclusion
 from agent.job.evidence import Evidence
@@ -31,6 +31,7 @@ from agent.version import VERSION
 _MOST_FILES = 256
 _MOST_RANKS = 65_536
 _MOST_TIMES = 400
+_OWN_REASONS = frozenset(map(ORDER.get, ("hard", "port", "setup", "error")))  # what outputs beside it need not explain
 LOOKED_FOR = (
     "looked for: NCCL, RCCL, HCCL, UCX, libfabric, MPI; exits of launchers and schedulers; steps and their times; "
     "errors"
@@ -107,16 +108,19 @@ def _write_cause(cause: PossibleCause, evidence: Evidence) -> JobCause:
 
 def _write_headline(conclusion: Conclusion, causes: Sequence[JobCause], cannot: Sequence[CannotTell]) -> str:
     first = conclusion.causes[0] if conclusion.causes else None
+    beside = next((cause.summary for cause in conclusion.causes if cause.id == "output-shows"), None)
+    shown = f"; an output beside the log: {beside}" if beside else ""
+    signs = [cause for cause in conclusion.causes[1:] if cause.id == "earlier-sign" or cause.facts.get("version")]
+    shown = f"; {signs[0].summary}" if signs and not shown else shown
     words = {"failed": "Failed", "hung": "Hung", "killed": "Killed"}
-    if conclusion.ended in words and first is not None:
-        return f"{words[conclusion.ended]}: {causes[0].summary}"
-    if first is not None:
-        return f"Slow: {causes[0].summary}"
+    if first is not None and first.id != "output-shows":
+        is_sure = first.confidence == "high" or (first.order in _OWN_REASONS and first.confidence != "low")
+        return f"{words.get(conclusion.ended, 'Slow')}: {causes[0].summary}{'' if is_sure else shown}"
     if conclusion.ended == "well":
         return "No failure in it"
     reason = cannot[0].what if cannot else "it has no line that shows an end"
-    save = f"; save {cannot[0].save}" if cannot and cannot[0].save else ""
-    return f"Not known from these files: {reason}{save}"
+    save = f"; save {cannot[0].save}" if cannot and cannot[0].save and not shown else ""
+    return f"Not known from these files: {reason}{shown}{save}"
 
 
 def _describe_job(conclusion: Conclusion, ended: str) -> Job:

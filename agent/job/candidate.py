@@ -40,6 +40,7 @@ class PossibleCause:
         self.findings: list[str] = []
         self.count = 0
         self.first_line: tuple[int, int] | None = None  # file and number
+        self.last_number = 0  # of the last line of that file
         self.waiting: frozenset[int] = frozenset()  # of a hang: ranks that are known to have waited
         self.local: int | None = None  # the number of its GPU on every host, of a slow communicator
         self.is_plain = False  # by a row that has less of a line than others
@@ -103,6 +104,8 @@ class PossibleCause:
             self.add(evidence, event.line, show=who not in shown)
             shown.add(who)
             self.count += event.count - 1
+            if self.first_line is not None and self.first_line[0] == event.line.file:
+                self.last_number = max(self.last_number, event.last)
 
 
 def sort_key(line: LogLine) -> tuple[bool, float, int, int]:

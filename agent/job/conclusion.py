@@ -9,8 +9,9 @@ from agent.job.catalogue import ENDING
 from agent.job.causes import find_candidates
 from agent.job.causes.differing_ranks import describe_differences
 from agent.job.causes.network import read_address
+from agent.job.causes.unexplained import find_sign
 from agent.job.error_lines import has_lower_level
-from agent.job.evidence import ASKED, MANY_STEPS, Evidence
+from agent.job.evidence import ASKED, MANY_STEPS, STATES, Evidence
 from agent.job.fold import fold
 from agent.job.settings import find_nearest, judge_settings
 from agent.model.job_answer import JobEvidence, JobSetting
@@ -30,6 +31,8 @@ _OF_WHOLE_JOB = lazy_pattern(
 )
 _OF_REQUEST = lazy_pattern(r"\bserving_\w{2,30}\.py:\d")  # vLLM refuses one of its clients
 _GOES_ON = 8  # lines of steps
+# What takes a job from its hosts, and how many steps after it was resumed show that it goes on elsewhere
+_DISPLACES, _RESUMED = frozenset(("job-displaced", "cancelled", "launcher-signal", "pod-evicted")), 2
 _OPTIONAL = frozenset(("gdrcopy-failed",))  # what a library goes on without, in a job that ends well
 _FALLS_BACK = frozenset(("copy-between-processes-denied",))  # and in one that makes steps
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
@@ -42,6 +45,8 @@ _HUNG = frozenset(("missing", "hang"))
 _KILLED = frozenset(("oom-kill", "killed", "job-displaced"))
 _WAITING = frozenset(("hang", "missing", "network", "dead"))
 _FAILED = frozenset(role for role, order in ORDER.items() if order < SLOW) - _HUNG - {"cancel"}
+_SYMPTOMS = frozenset(("hang", "missing", "network", "connect", "silent", "consequence"))
+_OF_COLLECTIVES = lazy_pattern(r"(?i)collective|communicat|barrier|rendezvous|[nh]ccl|process group|\bnan\b|finite")
 _BY_SILENCE = _HUNG | {"silent"}
 
 
@@ -76,18 +81,29 @@ class Conclusion:
         for cause in self.causes:
             if cause.role == "consequence":  # of what is not here
                 cause.confidence = "low"
+        self._place_causes()
         self.ended = self._decide_end()
-        self._add_differences()
+        self._add_suspects()
 
-    def _add_differences(self) -> None:
-        """What one rank prints otherwise: a suspect where nothing explains the failure, else a note."""
+    def _place_causes(self) -> None:
+        """A container that did not start is of the processes that ended by it, where a launcher names their host."""
+        for cause in (cause for cause in self.causes if cause.id.startswith("container-")):
+            ends = [effect for effect in self.folded if self.parents[id(effect)] is cause and effect.role == "exit"]
+            if len(ends) == 1 and len(ends[0].hosts) == 1 and not (cause.ranks or cause.hosts):
+                cause.blame(ends[0].ranks, ends[0].hosts)
+                cause.summary += f"; {cause.name(self.evidence)} ended by it"
+                host = next(iter(cause.hosts))
+                cause.next = [text.replace("on the host", f"on {host}") for text in cause.next]
+
+    def _add_suspects(self) -> None:
+        """What one rank prints otherwise, or wrote before: suspects where nothing explains the failure, else notes."""
         is_failure = self.ended in ("failed", "hung", "killed")
-        is_explained = any(
-            cause.confidence != "low" and cause.role != "hang" and cause.order < SLOW for cause in self.causes
-        )
+        is_explained = any(not _is_symptom(cause) for cause in self.causes if cause.order < SLOW)
         blamed = {rank for cause in self.causes for rank in cause.ranks if cause.role != "hang"}
+        if is_failure and not is_explained and (sign := find_sign(self.evidence, self.causes[0])) is not None:
+            self.causes.append(sign)
         for suspect in describe_differences(self.evidence, blamed):
-            if is_failure and not is_explained:
+            if is_failure and (not is_explained or suspect.facts["version"]):
                 self.causes.append(suspect)
             elif not suspect.facts["missing"]:
                 self.notes.append(suspect)
@@ -108,6 +124,14 @@ class Conclusion:
         if any(not tail.whole and evidence.names[number] in logs for number, tail in evidence.tails.items()):
             return "cut"
         return "unknown"
+
+
+def _is_symptom(cause: PossibleCause) -> bool:
+    """Whether a cause shows that something is gone, or did not answer, and not why."""
+    is_general = cause.id in ("exit-code", "aborted") or (
+        cause.id == "python-exception" and _OF_COLLECTIVES.search(cause.summary) is not None
+    )
+    return cause.confidence == "low" or cause.role in _SYMPTOMS or is_general
 
 
 def _ends_well(evidence: Evidence) -> bool:
@@ -131,6 +155,7 @@ def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
         evidence.names[file]: steps[0] for file, steps in evidence.last_steps.items() if len(steps) == MANY_STEPS
     }
     ends_well = _ends_well(evidence)
+    resumed = {evidence.names[event.line.file]: event.line.number for event in evidence.find_events("job-resumed")}
     for candidate in candidates:
         candidate.steps_after = _count_steps(evidence, candidate)
         if candidate.role == "exception" and all(_OF_REQUEST.search(row.text) for row in candidate.evidence):
@@ -155,14 +180,16 @@ def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
             candidate.role = "note"
         if _is_before(candidate, whole) and candidate.order < SLOW:
             candidate.role = "note"
+        if candidate.id in _DISPLACES and _is_before(candidate, resumed) and candidate.steps_after >= _RESUMED:
+            candidate.role = "note"
 
 
 def _find_whole_ends(evidence: Evidence) -> dict[str, int]:
     """By file: where its scheduler, operator or trainer states that the whole job ended well, and no failure follows.
     Whatever is above was outlived: a host that was replaced, an attempt that was preempted."""
     whole: dict[int, int] = {}
-    for line in evidence.ended_well.values():
-        if _OF_WHOLE_JOB.search(line.text):
+    for name, line in evidence.ended_well.items():
+        if name == STATES or _OF_WHOLE_JOB.search(line.text):
             whole[line.file] = max(line.number, whole.get(line.file, 0))
     failures = [event.line for event in evidence.events.values() if event.role in ENDING]
     return {
@@ -178,6 +205,7 @@ def _count_steps(evidence: Evidence, candidate: PossibleCause) -> int:
     file, first = candidate.first_line
     name = evidence.names[file]
     last = max((row.line or 0 for row in candidate.evidence if row.source == name), default=first)
+    last = max(last, candidate.last_number)
     return sum(number > last for number in evidence.last_steps.get(file, ()))
 
 

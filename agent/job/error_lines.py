@@ -67,6 +67,25 @@ _LEVEL = lazy_pattern(
     r"\[(?:INFO|WARN|WARNING|DEBUG)\]|(?:\| |- )(?:INFO|WARNING|DEBUG)(?: \||:| -)|\bUCX {1,3}WARN\b|" + QUIET
 )
 _FRAME = lazy_pattern(r"  File \"|frame #\d|#\d{1,3} ")
+# What a line may show long before the end, at any level: no error yet
+SIGN_WORDS = (
+    b"o such file",
+    b"not acquired",
+    *b"NaN nan ECC ecc Errno espond vict tall tuck DOWN down ncorrect orrupt runcat ismatch hrottl egraded enied kipp "
+    b"stale Stale retry".split(),
+)
+_SIGN = lazy_pattern(
+    r"\b(?:loss|grad\w{0,8}|norm|value|output|activation)s?\b[^|]{0,30}\bnan\b|"
+    r"\bnan\b.{0,20}\b(?:loss|grad|norm|on rank)|\b(?:multi|double)[ -]?bit\b|\becc\b.{0,20}\berror|uncorrectable|"
+    r"not respond|no response|unreachable|"
+    r"\bevicted\b|\bstall(?:ed|s)\b|\bstuck\b|\bhung\b|corrupt|truncated|mismatch|throttl|degraded|unhealthy|"
+    r"\blink\b.{0,30}\bdown\b|\bstatus\W{1,3}down\b|\[errno \d|no such file or directory|command not found|"
+    r"stale file handle|input/output error|permission denied|\block\b.{0,30}\bnot acquired|"
+    r"\bretry \d{1,4} ?(?:/|of) ?\d|"
+    r"\bskipp(?:ed|ing) (?:\w{1,12} ){0,2}(?:batch|sample|shard|file|backward)|"
+    r"\b(?:connection|heartbeat|lease|device|gpu|npu)\w{0,2} (?:was |is )?lost\b",
+    re.IGNORECASE,
+)
 _COUNTED_AT = 12  # behind the name of what is counted
 _LONGEST = 300  # characters that are looked at
 
@@ -109,6 +128,18 @@ def states_end(text: str) -> bool:
     (True, False)
     """
     return _STATED.search(_NONE.sub("", text[:_LONGEST])) is not None
+
+
+def gives_sign(text: str) -> bool:
+    """Whether a line shows that something was not well, whatever its level is.
+
+    >>> gives_sign("WARNING dataset: shard 7 read failed ([Errno 108])"), gives_sign("grad norm: nan | loss: 2.1")
+    (True, True)
+    >>> gives_sign("number of nan iterations:   0 |"), gives_sign("ECC errors: 0")
+    (False, False)
+    """
+    head = _NONE.sub("", text[:_LONGEST])
+    return (_SIGN.search(head) is not None or is_error(text)) and not (_FRAME.match(head) or _NO_ERROR.match(head))
 
 
 def has_lower_level(line: str) -> bool:

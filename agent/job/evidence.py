@@ -13,7 +13,7 @@ from agent.job.dumps.inspector import Inspector
 from agent.job.dumps.inspector_metrics import InspectorMetrics
 from agent.job.dumps.ras import JsonSnapshotReader, Snapshot, SnapshotReader
 from agent.job.dumps.stacks import Stack, StackReader
-from agent.job.line_forms import LineForms
+from agent.job.line_forms import LineForms, LineWriter
 from agent.job.lines import LogLine, Moment
 from agent.job.nccl_log import NcclLogReader
 from agent.job.pace import Pace
@@ -26,17 +26,20 @@ MOST_EVENTS = 100_000
 MANY_STEPS = 30  # lines of steps after an error that a job outlived
 _MOST_ERRORS = 64  # of a file that no row explains; the last of them is the last of the file
 ASKED = "echo $?"  # a regular end of some command, of which the job may have been
+STATES = "state of the job"  # a regular end by a list of jobs
+_MOST_SIGNS, _FORM = 1000, 120  # characters
+_NO_DIGITS = str.maketrans("", "", "0123456789")
 _OF_HOSTS = ("kernel log", "log of a service", "saved output")
 
 
 class LineEvent:
     """Lines of one kind that one process wrote: the first of them, and how many there are."""
 
-    __slots__ = ("count", "groups", "line", "role", "row")
+    __slots__ = ("count", "groups", "last", "line", "role", "row")
 
     def __init__(self, row: FailureRow, role: str, groups: dict[str, str], line: LogLine) -> None:
         self.row, self.role, self.groups, self.line = row, role, groups, line
-        self.count = 1
+        self.count, self.last = 1, line.number
 
 
 class Tail(NamedTuple):
@@ -103,6 +106,8 @@ class Evidence:
         self.rank_logs: set[str] = set()  # files whose lines begin as only programs of several processes write them
         self.tails: dict[int, Tail] = {}
         self.errors: dict[int, list[LogLine]] = defaultdict(list)  # by file: lines that are called an error
+        # forms of lines that show something unusual: who wrote them, and the first line of each
+        self.signs: dict[str, dict[LineWriter, LogLine]] = {}
         self.last_words: dict[int, LogLine] = {}  # by file: the last line that states an end in other words
         self.prompts: dict[int, list[int]] = defaultdict(list)  # by file: lines of a shell, with a command
         self.table_lines: dict[int, list[str]] = defaultdict(list)
@@ -135,6 +140,7 @@ class Evidence:
         event = self.events.get(place)
         if event is not None:
             event.count += 1
+            event.last = max(event.last, line.number) if line.file == event.line.file else event.last
         elif len(self.events) < MOST_EVENTS:
             self.events[place] = LineEvent(row, role, groups, line)
 
@@ -150,6 +156,18 @@ class Evidence:
         if len(errors) == _MOST_ERRORS:
             errors.pop()
         errors.append(line)
+
+    def add_sign(self, line: LogLine) -> None:
+        """A line that shows something unusual; of a form that a process writes the first."""
+        form = line.text.translate(_NO_DIGITS)[:_FORM]
+        if form in self.signs or len(self.signs) < _MOST_SIGNS:
+            writers = self.signs.setdefault(form, {})
+            if len(writers) < _MOST_SIGNS:
+                writers.setdefault(LineWriter(line.rank, line.host, line.pid, line.task, line.file), line)
+
+    def drop_sign(self, line: LogLine) -> None:
+        """A row explains a line as none of a failure."""
+        self.signs.pop(line.text.translate(_NO_DIGITS)[:_FORM], None)
 
     def find_end(self, file: int, number: int) -> int:
         """The last line after this one before a command of a shell, and what that prints."""
@@ -221,7 +239,9 @@ class FileState:
         self.damaged_snapshots = 0
         self.ignores: int | None = None  # the line that announces an exception which is ignored
         self.place: re.Match[str] | None = None  # of a process that ended, in the box of Hydra
+        self.job_states: dict[str, bool] = {}  # whether it ended well, by job
         self.prompt_host: str | None = None
+        self.other_host: str | None = None  # whose output the last command printed: `ssh HOST ..`, `kubectl logs POD`
         self.open_error: int | None = None  # the line of an error that ends with a colon: the next one has the rest
         self.asks_exit: LogLine | None = None  # `echo $?`, whose answer is below it
         self.threads = StackReader(evidence.stacks)

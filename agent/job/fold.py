@@ -73,6 +73,8 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
         return _precedes(cause, effect)  # the same failure, on its way up
     if _is_watchdog(cause, effect) or _is_watchdog(effect, cause):
         return _is_watchdog(cause, effect)
+    if cause.id == "qp-invalid" and effect.id in ("qp-address-unresolved", "qp-no-route"):
+        return True  # its own parameters are wrong: the other ends wait
     if cause.id == "killed" and effect.id == "mpi-daemon-lost":
         return _precedes(cause, effect)  # its container was
     if cause.role == "cancel" and effect.id in ("killed", "ends-in-error"):
@@ -118,7 +120,7 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
         return (
             ORDER[cause.role] < ORDER[effect.role]
             or cause.at is not None
-            or (is_unsure and _stands_before(cause, effect))
+            or ((is_unsure or cause.steps_after < _OUTLIVED) and _stands_before(cause, effect))
         )
     if effect.role in _OWN and cause.role in _ENDS:
         return ORDER[cause.role] < ORDER[effect.role] and (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 
 from agent.job.catalogue import Pattern, find_patterns, find_tokens, load_words
-from agent.job.error_lines import QUIET, STATED_WORDS
+from agent.job.error_lines import QUIET, SIGN_WORDS, STATED_WORDS
 from agent.job.evidence import FileState
 from agent.job.line_readers import (
     COUNTED,
@@ -26,6 +26,7 @@ _ANYWHERE_WORDS = (
     b" FI_",
     b"$ ",
     *STATED_WORDS,
+    *SIGN_WORDS,
     *b"CCL_ UCX_ HSA_ Error Exception error ERROR ailed ailure nvmlInit nvmlDevice nvmlShutdown NCCL ProcessGroup "
     b"torch it/s s/it /sec /s HCCL HCCP".split(),
 )
@@ -68,6 +69,8 @@ _TOKENS = frozenset(
     b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
     b"compiled summary locked nccl_version Name "
     b"MISMATCH INCOMPLETE Communicator Communicators "
+    b"Success OK distributed "
+    b"COMPLETED FAILED TIMEOUT CANCELLED "
     b"startup Uvicorn fired RUNNING EXIT SIGNAL TensorRT "
     b"iter took data_time "
     b"python torchrun exits SUCCEEDED successfully "
@@ -115,6 +118,8 @@ def make_kind(key: bytes, raw: bytes) -> Kind:
             if "noise" not in (pattern.row.role, pattern.row.info) and not pattern.row.plain
         )
     readers = [reader for words, reader in READERS if any(word in raw for word in words)]
+    if b"NCCL INFO " in raw and read_table_line in readers:
+        readers.remove(read_table_line)  # "using internal implementation"
     if not key.strip(_BLANK) and key.strip():
         readers.append(read_table_line)
     if of_rank:

@@ -8,10 +8,27 @@ from agent.job.dumps.cpu_masks import WORDS as MASK_WORDS
 from agent.job.dumps.cpu_masks import read_mask
 from agent.job.dumps.ras import JsonSnapshotReader, SnapshotReader
 from agent.job.dumps.stacks import WORDS as STACK_WORDS
-from agent.job.error_lines import ERROR_WORDS, STATED_WORDS, has_lower_level, is_error, names_error, states_end
+from agent.job.error_lines import (
+    ERROR_WORDS,
+    SIGN_WORDS,
+    STATED_WORDS,
+    gives_sign,
+    has_lower_level,
+    is_error,
+    names_error,
+    states_end,
+)
 from agent.job.evidence import FileState, LinkError
 from agent.job.lines import LogLine
-from agent.job.process_lines import read_failure_table, read_hydra, read_launched, read_pod, read_prompt, read_stack
+from agent.job.process_lines import (
+    read_failure_table,
+    read_hydra,
+    read_launched,
+    read_pod,
+    read_prompt,
+    read_stack,
+    read_state,
+)
 from probes.text import lazy_pattern
 
 _MOST_TABLE_LINES = 60_000
@@ -54,6 +71,8 @@ _FRAMEWORKS = {
     b"TensorRT-LLM": "TensorRT-LLM",
     b"lightning": "Lightning",
     b"horovod": "Horovod",
+    b"|CCL_": "oneCCL",
+    b"- distributed.": "Dask",
 }
 _PROGRESS = (
     b"iteration",
@@ -67,6 +86,8 @@ _PROGRESS = (
     b"Epoch",
     b"loss",
     b"iter: ",
+    b": Success",  # of a request
+    b" 200 OK",
 )
 _SERVES = (b"startup complete", b"Uvicorn running", b"fired up and ready")  # a server came up
 _WELL = (
@@ -107,6 +128,11 @@ _WELL = (
     b"imulation complete",
     b"imulation finished",
     b"residual checks",
+    b"COMPLETED",
+    b"FAILED",
+    b"exit=0",
+    b"All done",
+    b"rain end",
 )
 _WELL_FORM = lazy_pattern(
     r"# Out of bounds values : 0 OK|# Avg bus bandwidth|[Tt]raining (?:is )?(?:complete|finished|done)|[Jj]ob completed"
@@ -114,7 +140,8 @@ _WELL_FORM = lazy_pattern(
     r"Finished training|"
     r"'train_runtime':|Trainer\.fit` stopped: `max_|worker group successfully finished|Application shutdown complete|"
     r"Job '[\w-]{1,80}' succeeded|Process \d{1,9} exits successfully|group finished \(SUCCEEDED\)|"
-    r"\brc=0\b|\(return value 0\)|(?i:^\W{0,8}(?:all (?:\d{1,9} )?|100% )tests passed)|"
+    r"^# All done$|\b[Tt]rain(?:ing)? end(?:ed)?[.!]|\b(?:rc|exit)=0\b(?! .{0,80}=)|\(return value 0\)|"
+    r"(?i:^\W{0,8}(?:all (?:\d{1,9} )?|100% )tests passed)|"
     r"^=+ \d{1,9} passed(?:, \d{1,9} (?!fail|error)\w{1,20})* in |"
     r"^Successfully completed\.|\bis successfully completed\b|^Performance:\s{1,12}[\d.]{1,20}\s|^Total wall time: \d|"
     r"[Ss]imulation (?:complete|finished)\b|"
@@ -287,6 +314,12 @@ def _read_error(state: FileState, line: LogLine) -> None:
         state.open_error = line.number if line.text.endswith(":") and "Traceback" not in line.text else None
 
 
+def _read_sign(state: FileState, line: LogLine) -> None:
+    """A line that shows something unusual, at any level; of a host's output it shows nothing of the job."""
+    if line.level != "INFO" and gives_sign(line.text):
+        state.evidence.add_sign(line)
+
+
 def _read_statement(state: FileState, line: LogLine) -> None:
     """A line that states an end in other words than those of errors."""
     if line.level is None and states_end(line.text) and not has_lower_level(line.whole):
@@ -342,6 +375,7 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     ((b"HCCL(", b"HCCP(", b"RUNTIME(", b"ROCE("), _read_hccl),
     (_TABLE_WORDS, read_table_line),
     (_WELL, _read_well),
+    ((b"COMPLETED", b"SUCCEEDED", b"FAILED", b"TIMEOUT", b"CANCELLED"), read_state),
     ((*_PROGRESS, *_SERVES), read_progress),
     (tuple(_FRAMEWORKS), _read_framework),
     ((b"Job summary", b'"nccl_version"', b"Communicator", b" MISMATCH", b" INCOMPLETE"), _read_ras),
@@ -358,8 +392,9 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     ((b"/Rnk: ",), read_rank_values),
     (ERROR_WORDS, _read_error),
     (STATED_WORDS, _read_statement),
+    ((*ERROR_WORDS, *SIGN_WORDS), _read_sign),
 )
 
 COUNTED = frozenset(
-    (read_progress, read_rank_values, _read_error, _read_statement, _read_framework)
+    (read_progress, read_rank_values, _read_error, _read_sign, _read_statement, _read_framework)
 )  # of many such lines only the number matters

@@ -33,9 +33,10 @@ _RANKED = lazy_pattern(
 _BARE_HEADER = lazy_pattern(r"NCCL (?P<level>INFO|WARN) ")
 _TORCH_HEADER = lazy_pattern(r"\[rank\d{1,7}\]:\[[EWFI]\d{3,4} ")
 # "[rank3]: ", "ProcessGroupNCCL.cpp:916] [Rank 3] " of PyTorch before 2.2, "(PID:47, Device:3, RankID:3)" of Ascend
-_RANK = lazy_pattern(r"(?:\[rank|(?:NCCL|HCCL)\.cpp:\d{1,6}\] \[Rank |, RankID:)(?P<rank>\d{1,7})[\])]")
+_RANK = lazy_pattern(r"(?:\[rank|\[RANK:|(?:NCCL|HCCL)\.cpp:\d{1,6}\] \[Rank |, RankID:)(?P<rank>\d{1,7})[\])]")
 _NPU = lazy_pattern(r"Device:(\d{1,3}), RankID:")
 _ASCEND_PID = lazy_pattern(r"[\[(]PID: ?(?P<pid>\d{1,9})[\],]")
+_LIBFABRIC_PID = lazy_pattern(r"libfabric:(?P<pid>\d{2,8}):")
 _KNOWN = lazy_pattern(
     r"(?:\[[\d :.T-]{19,30}\] )?[\w.-]{1,64}:\d{1,8}:\d{1,8} \[|\[rank\d|NCCL version|RCCL version|srun: |slurmstepd: |"
     r"\[[EWFI]\d{3,4} |#\s|Traceback |\s{0,20}\d{2,15}\s{1,12}\d{1,15}\s{1,12}(?:float|half|double|int)|"
@@ -93,7 +94,7 @@ _AMBIGUOUS = ("compose", "bracket", "rank", "srun", "mpich", "pdsh")  # may be s
 _NESTED = ("bracket", "rank")
 _PREFIXES = tuple((name, re.compile(form), name not in _AMBIGUOUS) for name, form in _PREFIX_FORMS)
 _NO_HOSTS = lazy_pattern(
-    r"(?:.{0,60}(?:Error|Exception|Warning)|srun|slurmstepd|libfabric|mpirun|INFO|WARN\w{0,4}|ERROR|FATAL|DEBUG|error|"
+    r"(?:.{0,60}(?:Error|Exception|Warning)|srun|slurmstepd|pyxis|enroot|spank|libfabric|mpirun|INFO|WARN\w{0,4}|ERROR|FATAL|DEBUG|error|"
     r"warning|hint|kernel|nccl\w{0,40}|[A-Z][a-z]{2,20}|E[A-Z]\d{4})$"
 )
 _OF_RANKS = ("tag", "torchrun", "ray", "vllm", "sglang")  # prefixes that only programs of several processes write
@@ -252,6 +253,8 @@ def _split_messages(line: str, blank: LogLine, names: dict[str, str]) -> Iterato
             rank, host = ranked, ranked["host"].partition(".")[0]
         if pid is None and "PID:" in record[:120] and (own := _ASCEND_PID.search(record[:120])) is not None:
             pid = int(own["pid"])
+        if pid is None and (own := _LIBFABRIC_PID.match(record)) is not None:
+            pid = int(own["pid"])
         npu = _NPU.search(record[:200]) if rank is not None and "RankID:" in record[:200] else None
         bare = _BARE_HEADER.search(record)
         text, level = (record[bare.end() :], bare["level"]) if bare else (record, None)
@@ -259,7 +262,7 @@ def _split_messages(line: str, blank: LogLine, names: dict[str, str]) -> Iterato
             text=text,
             level=level,
             host=host,
-            address=names.get("address") or names.get("pod"),
+            address=names.get("address") or names.get("pod") or names.get("service"),
             pid=pid,
             device=int(npu[1]) if npu else None,
             rank=int(rank["rank"]) if rank else None,

@@ -256,6 +256,8 @@ class LogReader:
                 continue
             matched.add(row.id)
             known |= not (row.plain and row.role == "note")
+            if row.role == "noise" or (row.role in FAILING and not row.plain):
+                self.evidence.drop_sign(line)
             if row.role not in ("noise", "fact"):
                 self._state.found.add("other")
             groups = {

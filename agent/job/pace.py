@@ -38,6 +38,7 @@ class _Form(NamedTuple):
 
     pattern: re.Pattern[bytes]
     is_rate: bool
+    is_part: bool = False  # of a step, beside the time of its data
 
 
 # Printed beside the time of a step: what of it was spent in waiting for data, and how often was compiled
@@ -79,6 +80,14 @@ _FORMS = (
         False,
     ),
     _Form(re.compile(rb"\b(?:iter(?:ation)?|step)[ :=]{1,6}(?P<value>\d{1,6}\.\d{1,6}) ?(?P<after>ms|s)\b"), False),
+    _Form(
+        re.compile(
+            rb"(?i:\b(?:fwd|forward|compute|train|gpu|model)[\w-]{0,12}['\"]?[ =:]{1,3})" + _VALUE
+            + rb" ?(?P<after>us|ms|s)\b"
+        ),
+        False,
+        is_part=True,
+    ),
     _Form(re.compile(rb"\b(?:took|done in|finished in)[ :=]{1,3}" + _VALUE + rb" ?(?P<after>us|ms|s\b|sec)"), False),
 )  # fmt: skip
 
@@ -95,6 +104,9 @@ _WORDS = (
     b"dt",
     b"took",
     b" in ",
+    b"fwd",
+    b"forward",
+    b"compute",
 )  # one is in each
 
 
@@ -161,8 +173,12 @@ class Pace:
                 if before is not None:
                     series.add(moment.seconds - before.seconds, line, size, moment)
             return
+        is_part = _FORMS[form.number].is_part
         for match in _FORMS[form.number].pattern.finditer(raw if b"\r" in raw else raw[:_LINE_BYTES]):
             value = _read_value(match)
+            if is_part:
+                beside = _OF_DATA.search(raw[:_LINE_BYTES])
+                value += _read_value(beside) if beside is not None and beside["unit"] else 0.0
             series.add(value, line, size, moment)
             if b"\r" not in raw:  # as a progress bar writes them
                 if (found := _OF_DATA.search(raw[:_LINE_BYTES])) is not None and not series.is_rate and value > 0:
@@ -185,7 +201,7 @@ def find_form(raw: bytes, key: bytes, is_step: bool) -> PaceForm | None:
     number = next(
         (number for number, form in enumerate(_FORMS) if form.pattern.search(text)), _GAPS if is_step else None
     )
-    return None if number is None else PaceForm(number, key.lstrip()[:_ALIKE_BYTES])
+    return None if number is None else PaceForm(number, b" ".join(key.split())[:_ALIKE_BYTES])
 
 
 def _read_value(match: re.Match[bytes]) -> float:
@@ -198,6 +214,7 @@ def _read_value(match: re.Match[bytes]) -> float:
 
 
 _LEAST_POINTS = 24
+_FEW_DATA = 6  # of lines that state both
 _FEW, _BESIDE = 9, 4  # values of a short log, and of them before and after a change that is as plain as this:
 _MOST_OF_IT, _AGAIN = 0.5, 0.8  # of a step; of the later steps
 _RAMP = 2  # values between both
@@ -227,7 +244,7 @@ def measure(series: PaceSeries) -> float | None:
 
 def find_data_share(series: PaceSeries) -> float | None:
     """What of a step is spent in waiting for data, where that is most of it."""
-    share = find_median(series.data[1:]) if len(series.data) >= _FEW else 0.0
+    share = find_median(series.data[1:]) if len(series.data) >= _FEW_DATA else 0.0
     return share if _MOST_OF_IT <= share <= 1 else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.job.evidence import ExitRow, FileState
+from agent.job.evidence import STATES, ExitRow, FileState
 from agent.job.lines import LogLine
 from agent.model.node import shorten_host
 from probes.text import lazy_pattern
@@ -19,6 +19,15 @@ _MOST_PROMPTS = 1000
 _STARTS_ELSEWHERE = lazy_pattern(
     r"\b(?:srun|sbatch|salloc|mpirun|mpiexec|ssh|pdsh|clush|kubectl|docker|podman|deepspeed|horovodrun|ray|accelerate|"
     r"helm|hostfile|nnodes)\b"
+)
+# Commands whose output is of one other host or pod, and their options that have a value in the next word
+_OF_ANOTHER = {"ssh": ("-o", "-p", "-i", "-l", "-J"), "logs": ("-n", "-c", "-l"), "exec": ("-n", "-c")}
+_PLACE = lazy_pattern(r"(?:[\w-]{1,32}@|pods?/)?(?P<host>[A-Za-z0-9][\w.-]{1,120})")
+_ON_HOST = lazy_pattern(r"# {0,4}(?:on|from|host) (?P<host>(?=[\w.-]{0,63}\d)[A-Za-z][\w.-]{0,62}):?\s*$")
+_STATE = lazy_pattern(  # of a whole job, as its scheduler or operator lists it; a step of it has a dot
+    r"^(?:sacct: |[\w -]{0,20}\b[Jj]ob )?\W{0,4}(?P<id>[\w-]{1,40}?) (?:[\w:.,-]{1,40} ){0,8}?"
+    r"(?:[Ss]tate ?[=:] ?)?(?P<state>COMPLETED|SUCCEEDED|FAILED|TIMEOUT|NODE_FAIL|OUT_OF_MEMORY|CANCELLED)\b"
+    r".{0,60}?\b(?P<code>\d{1,3})(?::\d{1,3})?\b"
 )
 _STACK = lazy_pattern(
     r"MPICH ERROR \[Rank (?P<rank>\d{1,7})\] \[job id [^\]]{1,40}\] \[[^\]]{1,40}\] \[(?P<host>[\w.-]{1,64})\]|"
@@ -56,8 +65,31 @@ def read_prompt(state: FileState, line: LogLine) -> None:
     prompts = state.evidence.prompts[line.file]
     if (match is not None or _BARE_PROMPT.match(line.text)) and len(prompts) < _MOST_PROMPTS:
         prompts.append(line.number)
+    is_prompt = match is not None or _BARE_PROMPT.match(line.text) is not None
+    other = _ON_HOST.match(line.text)
+    if is_prompt or other is not None:
+        state.other_host = other["host"] if other is not None else _find_other_host(line.text)
     if match is not None and not _STARTS_ELSEWHERE.search(match["command"]):
         state.prompt_host = state.prompt_host or (match["host"] or match["host2"]).partition(".")[0]
+
+
+def _find_other_host(command: str) -> str | None:
+    """The host or pod whose output a command prints.
+
+    >>> _find_other_host("$ kubectl -n ml logs train-2 --tail=9"), _find_other_host("$ ssh -p 22 gpu-a02 dmesg")
+    ('train-2', 'gpu-a02')
+    >>> _find_other_host("$ kubectl logs -l app=x"), _find_other_host("$ ssh gpu-a02")
+    (None, None)
+    """
+    words = command.split()[:40]
+    for place, name in enumerate(words):
+        valued = _OF_ANOTHER.get(name)
+        if valued is None or (name != "ssh" and "kubectl" not in words[:place]):
+            continue
+        rest = [w for at, w in enumerate(words) if at > place and not w.startswith("-") and words[at - 1] not in valued]
+        match = _PLACE.fullmatch(rest[0]) if rest else None
+        return shorten_host(match["host"]) if match is not None and (name != "ssh" or len(rest) > 1) else None
+    return None
 
 
 def read_failure_table(state: FileState, line: LogLine) -> None:
@@ -74,6 +106,17 @@ def read_failure_table(state: FileState, line: LogLine) -> None:
         state.end_table()
 
 
+def read_state(state: FileState, line: LogLine) -> None:
+    """The state of a job in a list of its scheduler: the last of a job counts, and all of a list have to be well."""
+    match = _STATE.match(" ".join(line.text.split()))
+    if match is not None:
+        state.job_states[match["id"]] = match["state"] in ("COMPLETED", "SUCCEEDED") and match["code"] == "0"
+        state.evidence.ended_well.pop(STATES, None)
+        if all(state.job_states.values()):
+            state.evidence.ended_well[STATES] = line
+            state.evidence.note_end(line)
+
+
 def read_hydra(state: FileState, line: LogLine) -> None:
     """The box of MPICH and Intel MPI: "=   RANK 3 PID 4711 RUNNING AT gpu-a07", then its exit code or signal."""
     place, how = _RUNNING.match(line.text), _ENDED.match(line.text)
@@ -84,7 +127,10 @@ def read_hydra(state: FileState, line: LogLine) -> None:
         code = int(how["code"] or how["signal"])
         rank = int(place["rank"]) if place["rank"] else None
         number = -code if how["signal"] or code in _SIGNALS else code
-        state.evidence.exits.append(ExitRow(rank, shorten_host(place["host"]), number, int(place["pid"]), line))
+        host, pid = shorten_host(place["host"]), int(place["pid"])
+        state.evidence.exits.append(ExitRow(rank, host, number, pid, line))
+        process = state.evidence.ranks.process(host, pid)
+        process.rank = process.rank if process.rank is not None else rank
         state.found.add("launcher")
 
 
@@ -101,6 +147,8 @@ def read_stack(state: FileState, line: LogLine) -> None:
 
 def place_in_stack(state: FileState, line: LogLine) -> LogLine:
     """A line with the process of the error stack that it is in."""
+    if state.other_host is not None and line.host is None and line.address is None:
+        line = line._replace(host=state.other_host)
     stack = state.stack
     if stack is not None and _TRACEBACK in stack.text:
         return _place_in_traceback(state, stack, line)

@@ -24,8 +24,8 @@ _SLOWEST = lazy_pattern(  # "slowest rank: 13 (host a, gpu 5) compute 1404 ms, m
 )
 # "MxRtt/Rnk: 16905.34ms/37 | MnClk/Rnk: 870.00MHz/37", of a straggler detector: the least and the most of all ranks
 _EXTREME = lazy_pattern(
-    r"\b(?P<which>M[nx])(?P<name>[A-Za-z]{2,8})/Rnk: {0,4}(?P<value>\d{1,9}(?:\.\d{1,6})?)(?P<unit>ms|us|s|W|C|%|MHz)/"
-    r"(?P<rank>\d{1,6})\b"
+    r"\b(?P<which>M[nx])(?P<name>[A-Za-z]{2,8})/Rnk: {0,4}(?P<value>\d{1,9}(?:\.\d{1,6})?)"
+    r"(?P<unit>ms|us|s|W|C|%|MHz|TF)/(?P<rank>\d{1,6})\b"
 )
 _HOST = lazy_pattern(
     r"\b(?:[Nn]ode|[Hh]ost)(?:name)?(?:\s{0,2}[=:]\s{0,2}|\s{1,4}(?=\S{0,62}\d))(?P<host>(?=[\d.-]{0,62}[A-Za-z])[A-Za-z0-9][\w.-]{0,62})"

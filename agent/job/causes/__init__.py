@@ -133,6 +133,7 @@ _SPECIAL = {
     "unique-id-missing": find_missing,
     "mpi-no-active-port": find_boxed,
     "mpi-library-call": find_boxed,
+    "mpi-program-missing": find_boxed,
     "efa-not-found": find_no_efa,
     "efa-plugin-failed": find_efa_plugin,
     "hccl-notify-timeout": find_waiting_npus,

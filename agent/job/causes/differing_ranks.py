@@ -32,6 +32,7 @@ _TIMED = lazy_pattern(
     r"^\s{0,2}(?:[mun]?s\b|sec|min|hours?|it/s|tok\w*/s|samples/s|[TG]FLOP|[GM]i?B)|"
     r"(?:time|took|elapsed|latency|duration|throughput|speed|in|after)\W{0,12}(?:\([mun]?s\))?\W{0,4}$"
 )
+_VERSION = lazy_pattern(r"\b\d{1,4}\.\d{1,4}\.\d{1,6}\b(?!\.)")
 _BEHIND, _BEFORE = 12, 40  # characters beside a value
 _WORRYING = lazy_pattern(
     r"warn|slow|set by environment|time[ -]?out|fall(?:s|ing)? ?back|disabl|unavailable|"
@@ -123,6 +124,8 @@ def find_differences(evidence: Evidence) -> list[RankDifference]:
         rank = rank if rank is not None else writer.task
         if rank is not None:
             kinds["rank"][writer] = rank
+        elif writer.host is not None and writer.pid is None:
+            kinds["host"][writer] = writer.host
         elif writer.file is not None:
             kinds["file"][writer] = evidence.names[writer.file]
         elif writer.host is not None:
@@ -165,7 +168,10 @@ def _compare_values(peers: _Peers) -> Iterator[RankDifference]:
             if len(values) < len(rows) or len(counts) > _SETS or most < 3 or not peers.are_few(odd):
                 continue
             own = min(values[name] for name in odd)
-            if peers.are_of_a_role(odd, nccl) or (not nccl and _is_close(own, usual, before, behind)):
+            is_version = min(own.count("."), usual.count(".")) > 1  # which no role of a process has of its own
+            if not is_version and (
+                peers.are_of_a_role(odd, nccl) or (not nccl and _is_close(own, usual, before, behind))
+            ):
                 continue
             yield _write((form, rows, first), odd, slot, 0)
 
@@ -295,6 +301,7 @@ def describe_differences(evidence: Evidence, blamed: Collection[int]) -> Iterato
         if len(rows) > 1:
             more = len(rows) - 1
             candidate.summary += f" ({more} more difference{'s' if more > 1 else ''})"
+        candidate.facts["version"] = "yes" if any(map(_is_of_version, rows)) else ""
         candidate.facts["missing"] = "yes" if first.own[1] is None else ""
         for text, line in (first.own, first.usual):
             if line is not None:
@@ -302,6 +309,12 @@ def describe_differences(evidence: Evidence, blamed: Collection[int]) -> Iterato
         place = hosts[0] if len(hosts) == 1 else who
         candidate.next = [f"what is different on {place}: image, environment, versions, its NICs and GPUs"]
         yield candidate
+
+
+def _is_of_version(row: RankDifference) -> bool:
+    """Whether a version is what differs."""
+    own, usual = (set(_VERSION.findall(text)) for text in (row.values or ("", "")))
+    return bool(own - usual and usual - own)
 
 
 def _cut_alike(one: str, other: str) -> tuple[str, str]:

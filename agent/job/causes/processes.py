@@ -100,6 +100,15 @@ _OF_TASKS, _OF_PROCESSES = ("task-exit", "mpi-exit", "trainer-exit", "spawn-exit
 _BY_RAY = "Ray"
 _HOW = (
     (_BY_RAY, ("worker-died", "exit", "rank", "ended without a message to Ray: killed, or crashed")),
+    (
+        r"code 12[67]\b",
+        (
+            "program-not-found",
+            "hard",
+            "setting",
+            "could not start its program: not found there, or no program (code 127, 126)",
+        ),
+    ),
     (r"Out Of Memory", ("oom-kill", "hard", "software", "was killed: out of host memory")),
     (
         r"code (?:-9|137)\b|Killed|signal 9\b|SIGKILL",
@@ -112,6 +121,10 @@ _HOW = (
     (
         r"code (?:-11|139)\b|Segmentation fault|signal 11\b|SIGSEGV",
         ("crash", "exit", "software", "crashed (segmentation fault)"),
+    ),
+    (
+        r"code (?:-8|136)\b|signal 8\b|SIGFPE",
+        ("crash", "exit", "software", "ended by a floating point exception (SIGFPE): numbers of the program itself"),
     ),
     (
         r"code (?:-6|134)\b|Aborted|signal 6\b|SIGABRT",

@@ -15,6 +15,7 @@ _LEAST_RANKS, _MANY_RANKS = 4, 8
 _RATE_BELOW, _TIME_ABOVE = 0.8, 1.25  # of the median of all
 _CLEAR = 2.0  # times the spread of the others
 _WAITS_LESS = 0.5  # of what every other rank waits
+_OF_WORK, _FAR = ("MHz", "W", "TF"), 1.5  # a GPU that is slow has the least of several of these
 _NOTICED = 0.1  # of all times of a row
 _SHARE = 4  # at most one rank in so many
 _TRANSFERS = lazy_pattern(
@@ -44,8 +45,9 @@ def find_slow_ranks(evidence: Evidence) -> Iterator[PossibleCause]:
             continue
         judged = [row for row in rows if len(row.values) >= _LEAST_RANKS]
         noticed = [row for row in judged if not _is_small(row, totals)]
-        counts = Counter(rank for row in noticed for rank in _find_outliers(row))
-        ranks = tuple(sorted(rank for rank, count in counts.items() if 2 * count > len(judged)))
+        latest = judged[len(judged) // 2 :]  # a rank may have become slow
+        counts = Counter(rank for row in noticed if row in latest for rank in _find_outliers(row))
+        ranks = tuple(sorted(rank for rank, count in counts.items() if 2 * count > len(latest)))
         shown = next((row for row in reversed(noticed) if ranks and set(ranks) <= set(_find_outliers(row))), None)
         if shown is not None:
             slow[ranks].append(shown)
@@ -90,6 +92,13 @@ def _find_extreme(evidence: Evidence) -> Iterator[PossibleCause]:
         ]
         most, least, rank = max(times, default=(0.0, 0.0, 0))  # of the step, not of a part of it
         if most > _TIME_ABOVE * least:
+            longest.append((rank, report))
+            continue
+        low = Counter(
+            rank for least, rank, most, _, unit in report.rows.values() if unit in _OF_WORK and most > _FAR * least
+        )
+        rank, quantities = next(iter(low.most_common(1)), (0, 0))
+        if quantities > 1:
             longest.append((rank, report))
     rank, count = next(iter(Counter(number for number, _ in longest).most_common(1)), (0, 0))
     if count < 2 or 2 * count <= len(reports):

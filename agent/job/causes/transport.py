@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from agent.job.candidate import PossibleCause, find_hosts, name_hosts, name_ranks
+from agent.job.catalogue import ENDING
 from agent.job.causes.generic import find_generic
 from agent.job.evidence import Evidence, LineEvent
+from agent.job.settings import judge_value
 
 _NO_DEVICES = {
     "no-libibverbs": "the image has no libibverbs",
@@ -30,6 +33,7 @@ def find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> It
     if mixed is not None:
         yield mixed
         return
+    yield from _find_settings_of_few(evidence)
     if facts.network == "Socket" or "NET/Socket" in facts.transports:
         yield from _find_sockets(evidence, events)
         return
@@ -51,29 +55,81 @@ def find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> It
 def _find_mixed(evidence: Evidence, events: dict[str, list[LineEvent]]) -> PossibleCause | None:
     """Hosts on which NCCL found no RDMA device, beside hosts that use theirs."""
     lines = [event.line for name in _NO_DEVICES for event in events.get(name, ())]
+    networks = _find_networks(evidence)
     used = {host: None for host, devices in evidence.ranks.devices.items() if host and devices}
+    used |= {host: None for host, name in networks.items() if name != "Socket"}
+    lines += evidence.settings.get("NCCL_IB_DISABLE", {}).get("1", {}).values()
     without = {host: line for line in lines if (host := evidence.host_of(line)) is not None and host not in used}
-    if not without or not used or evidence.ended_well or evidence.progress:
+    few = [*without, *(host for host, name in networks.items() if name == "Socket" and host not in without)]
+    if not few or not used or evidence.ended_well:
         return None
-    few, many = name_hosts(list(without)), name_hosts(list(used))
     values = evidence.settings.get("NCCL_IB_DISABLE", {}).values()
-    disabled = any(evidence.host_of(line) in without for places in values for line in places.values())
+    disabled = any(evidence.host_of(line) in few for places in values for line in places.values())
+    names, many = name_hosts(few), name_hosts(list(used))
     text = (
-        f"NCCL finds no RDMA device on {few}{' (NCCL_IB_DISABLE is set there)' if disabled else ''}, and {many} "
-        f"{'uses' if len(used) == 1 else 'use'} theirs: ranks of different networks cannot connect, the job hangs or "
-        "fails at its first collective"
+        f"NCCL uses no RDMA device on {names}{' (NCCL_IB_DISABLE is set there)' if disabled else ''}, and {many} "
+        f"{'uses' if len(used) == 1 else 'use'} theirs: ranks of different networks cannot connect, and the job hangs "
+        "or fails at its first collective; where all of a job are such hosts it is slow"
     )
-    candidate = PossibleCause("networks-differ", "slow", "setting", text, "high" if disabled else "medium")
-    candidate.blame(hosts=without)
+    has_failed = any(event.role in ENDING or event.role == "connect" for event in evidence.events.values())
+    role = "error" if has_failed else "slow"
+    candidate = PossibleCause("networks-differ", role, "setting", text, "high" if disabled else "medium")
+    candidate.blame(hosts=few)
     candidate.show(evidence, *list(without.values())[:2])
+    for text, name, number in _list_plugin_lines(evidence, few)[:2]:
+        candidate.show_text(text, name, number)
     candidate.next = [
-        f"unset NCCL_IB_DISABLE on {few}"
+        f"unset NCCL_IB_DISABLE on {names}"
         if disabled
-        else f"`ls /dev/infiniband` and `ibstat` inside the job on {few}: its container, ports that are not active; "
-        "`fabricscope scan` there",
+        else f"`ls /dev/infiniband` and `ibstat` inside the job on {names}: its container, ports that are not active; "
+        "the libraries of its network plugin (`ldd`, LD_LIBRARY_PATH); `fabricscope scan` there",
         "the same settings and devices on all hosts",
     ]
     return candidate
+
+
+_NETWORK, _SOCKETS = "Using network ", "NET/Socket : Using"
+
+
+def _find_networks(evidence: Evidence) -> dict[str, str]:
+    """The network that NCCL uses on each host, where all of its processes print one."""
+    networks: dict[str, set[str]] = defaultdict(set)
+    for text, form in evidence.forms.forms.items():
+        name = "Socket" if text.startswith(_SOCKETS) else ""
+        name = text.removeprefix(_NETWORK) if text.startswith(_NETWORK) else name
+        for writer in form.rows if name else ():
+            networks[writer.host or ""].add(name)
+    return {host: names.pop() for host, names in networks.items() if host and len(names) == 1}
+
+
+def _list_plugin_lines(evidence: Evidence, hosts: Sequence[str]) -> list[tuple[str, str, int]]:
+    """What NCCL prints of a network plugin that it cannot load on these hosts: text, file and line."""
+    return [
+        (form.write(form.rows[writer][0]), evidence.names[place.file], place.number)
+        for text, form in evidence.forms.forms.items()
+        if text.startswith("NET/Plugin") and "dlerror" in text
+        for writer, place in form.first.items()
+        if writer.host in hosts
+    ]
+
+
+def _find_settings_of_few(evidence: Evidence) -> Iterator[PossibleCause]:
+    """A setting that makes a job slow, and that some hosts have and the others have not."""
+    seen = {host for host, _ in evidence.ranks.processes}
+    for name, values in sorted(evidence.settings.items()):
+        for value, places in sorted(values.items()):
+            lines = {host: line for line in places.values() if line.level and (host := evidence.host_of(line))}
+            verdict = judge_value(name, value, None)
+            if verdict is None or verdict[0] != "risky" or not 0 < len(lines) <= len(seen - lines.keys()):
+                continue
+            who = name_hosts(sorted(lines))
+            text = f"{who} alone {'has' if len(lines) == 1 else 'have'} {name}={value} in the environment: {verdict[1]}"
+            role = "note" if evidence.ended_well else "slow"
+            candidate = PossibleCause("setting-of-few", role, "setting", text, "medium")
+            candidate.blame(hosts=lines)
+            candidate.show(evidence, *list(lines.values())[:2])
+            candidate.next = [f"unset {name} on {who}: its shell's start files, container, job script, /etc/nccl.conf"]
+            yield candidate
 
 
 def _find_far_pairs(evidence: Evidence) -> Iterator[PossibleCause]:

@@ -10,14 +10,17 @@ from typing import NamedTuple
 from agent.job.candidate import PossibleCause, first_of, name_ranks, sort_key
 from agent.job.catalogue import ENDING, FailureRow, load_codes
 from agent.job.causes.words import collect_words, fill
-from agent.job.evidence import Evidence, LineEvent
+from agent.job.evidence import MANY_STEPS, Evidence, LineEvent
 from agent.job.lines import LogLine, strip_header
-from agent.job.named_parts import LineWords, read_words
+from agent.job.named_parts import LineWords, find_device, read_words
 from probes.text import lazy_pattern
 
 PART = "part-failed"
 _NEAR_THE_END, _BEFORE_EXIT = 3, 12  # lines
 _FATAL = lazy_pattern(r"(?i)\bfatal (?:\w{1,12} )?error\b")
+_RANK = lazy_pattern(r"\b[Rr]ank[ :=#]{1,2}(\d{1,7})\b")
+_HOST = lazy_pattern(r"\b(?:[Hh]ost|[Nn]ode)(?:name)?[ :=]{1,2}((?=[\w.-]{0,63}\d)[A-Za-z][\w.-]{0,62})")
+_FEW_OF = 4  # of so many writers of unusual lines one
 _OUTLIVED = 3  # steps after an error
 _SHOWN = 160  # characters of a line
 _HEADING = "Traceback (most recent call last):"
@@ -126,12 +129,77 @@ def find_unexplained(evidence: Evidence, causes: Sequence[PossibleCause]) -> Ite
     yield from _find_ending(evidence, endings)
 
 
+class _Sign(NamedTuple):
+    """A line that shows something unusual, and whose it is, by its writer or by its own words."""
+
+    line: LogLine
+    rank: int | None
+    host: str | None
+
+
+def find_sign(evidence: Evidence, cause: PossibleCause) -> PossibleCause | None:
+    """What one process wrote before a failure that shows no reason, however quiet it is: of those that the others did
+    not wait for, the first."""
+    rows = list(evidence.signs.values())
+    writers = len({writer for lines in rows for writer in lines})
+    few = [lines for lines in rows if len(lines) <= max(1, writers // _FEW_OF)]
+    signs = [
+        sign
+        for lines in few
+        for line in lines.values()
+        if _is_early(evidence, cause, sign := _place_sign(evidence, line))
+    ]
+    are_many = len(cause.ranks) > 2
+    first = min(signs, key=lambda sign: (not are_many and not _is_of(cause, sign), *sort_key(sign.line)), default=None)
+    if first is None:
+        return None
+    candidate = PossibleCause("earlier-sign", "note", "unknown", "", "low")
+    candidate.add(evidence, first.line)
+    candidate.blame([] if first.rank is None else [first.rank], [first.host] if first.host else [])
+    named = read_line(first.line)
+    candidate.summary = f"before it {candidate.name(evidence)} wrote: {named.text[:_SHOWN]}"
+    candidate.next = [
+        *named.list_steps(candidate),
+        f"what is behind this line on {_place(candidate)}: the lines around it, the kernel log of that time",
+    ]
+    return candidate
+
+
+def _place_sign(evidence: Evidence, line: LogLine) -> _Sign:
+    rank, host = evidence.rank_of(line), evidence.host_of(line)
+    own_rank, own_host = _RANK.search(line.text), _HOST.search(line.text)
+    rank = int(own_rank[1]) if rank is None and own_rank else rank
+    return _Sign(line, rank, own_host[1] if host is None and own_host else host)
+
+
+def _is_of(cause: PossibleCause, sign: _Sign) -> bool:
+    """Whether a line is of the process, or of a host, that a cause names as its own or as its peer."""
+    return sign.rank in cause.ranks or sign.host in cause.hosts | cause.peers
+
+
+def _is_early(evidence: Evidence, cause: PossibleCause, sign: _Sign) -> bool:
+    """Whether a line of one process, for which others may have waited, is before a cause, and not long before."""
+    line = sign.line
+    is_named = sign.rank is not None or sign.host is not None or find_device(line.text) is not None
+    if cause.first_line is None or not is_named or sign.rank in cause.waiting or _HEADING in line.text:
+        return False
+    file, number = cause.first_line
+    if line.file == file and line.number >= number:
+        return False
+    if line.file != file and (line.at is None or cause.at is None or line.at.seconds > cause.at.seconds):
+        return False
+    return sum(step > line.number for step in evidence.last_steps.get(line.file, ())) < MANY_STEPS
+
+
 def _list_last_errors(evidence: Evidence, file: int) -> list[LogLine]:
     """The errors in which a file ends; none where the job went on after them."""
     if evidence.is_output(file):
         return []  # of a host, not of the job
     steps = evidence.last_steps.get(file, ())
     errors = [line for line in evidence.errors[file] if sum(number > line.number for number in steps) < _OUTLIVED]
+    if steps:  # what a command printed below the log is none of how it ended
+        below = next((number for number in evidence.prompts.get(file, ()) if number > steps[-1]), None)
+        errors = [line for line in errors if below is None or line.number < below]
     tail = evidence.tails.get(file)
     if not errors or tail is None:
         return []

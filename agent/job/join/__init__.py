@@ -21,6 +21,7 @@ from agent.model.job_answer import JoinedFinding, JoinedReport
 from agent.model.nic import Nic
 from agent.model.node import shorten_host
 from agent.model.report import Report
+from probes.text import lazy_pattern
 
 _MOST_FINDINGS = 8
 _NETWORK = ("roce", "ib", "rails", "nic", "rdma", "gdr", "mtu", "gid", "net")
@@ -103,11 +104,45 @@ def join_reports(conclusion: Conclusion, reports: Sequence[HostReport]) -> list[
             )
         )
     find_common_parts(conclusion, by_host)
-    if not by_host:
-        return rows
     for cause in conclusion.causes:
-        _join_cause(conclusion, cause, by_host)
+        _join_cause(conclusion, cause, by_host) if by_host else None
+    if conclusion.ended != "well":
+        conclusion.causes += [cause for one in reports if one.guessed for cause in _list_shown(conclusion, one)]
     return rows
+
+
+def _list_shown(conclusion: Conclusion, one: HostReport) -> Iterator[PossibleCause]:
+    """What outputs of commands show beside the log, and no cause has: a value that one part alone has is a suspect."""
+    known = "\n".join(cause.summary for cause in conclusion.causes)
+    lines = "\n".join(row.text for cause in conclusion.causes for row in cause.evidence)
+    is_alone = not any(file.read_as for file in conclusion.evidence.files)  # nothing of a job
+    is_asked = conclusion.ended != "unknown" or any(conclusion.evidence.prompts.values())  # by a command
+    places: list[object] = []
+    for finding in sorted(one.report.open_findings, key=lambda row: -SEVERITIES.index(row.severity)):
+        rows = [row for row in finding.evidence if is_alone or _OF_A_COMMAND.search(row.source or "")]
+        if not rows:
+            continue
+        place = _OF_A_COMMAND.findall(rows[0].source or "")[:1] or rows[0].source
+        is_shown = finding.summary in known or any(str(row.value) in lines for row in rows)
+        is_sure = finding.severity != "info"
+        is_odd = is_alone or (is_asked and any((row.source or "").endswith(_OF_PARTS) for row in rows))
+        if not (is_sure or is_odd) or is_shown or place in places or len(places) == _MOST_SHOWN:
+            continue
+        places.append(place)
+        cause = PossibleCause("output-shows", "note", "unknown", finding.summary, "low")
+        cause.confidence = "medium" if is_sure and finding.confidence != "low" else "low"
+        if finding.label != "node":
+            cause.summary = f"{finding.label}: {finding.summary}"
+        cause.findings = [finding.fingerprint]
+        for row in rows[:2]:
+            cause.show_text(f"{row.what}: {row.value}"[:400], _AGAIN.sub(r"\1", row.source or one.source))
+        cause.next = [step.do for step in finding.steps[:2]]
+        yield cause
+
+
+_OF_A_COMMAND, _AGAIN = lazy_pattern(r", line \d{1,9}"), lazy_pattern(r"(, line \d{1,9}), line \d{1,9}")
+_OF_PARTS = ("(lines of a loop)", "(lines of parts)", "(table of devices)")  # compared with each other
+_MOST_SHOWN = 2
 
 
 def _match(name: str | None, hosts: dict[str, str], conclusion: Conclusion) -> tuple[str | None, str | None]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.job.jobs import answer, begin, first, info, steps, warn
+from tests.agent.job.jobs import Log, answer, begin, check, first, info, steps, warn
 
 REGISTER = "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"
 FLAP = "NET/IB : mlx5_1:1 Got async error event: port error"
@@ -239,3 +239,67 @@ def test_outputs_of_a_host_alone_are_no_failed_job(tmp_path: Path) -> None:
 
     assert ("unknown", []) == (result.job.ended, result.causes)
     assert result.headline.startswith("Not known from these files")
+
+
+WAITED = "".join(
+    f"[rank{rank}]:[E1103 04:12:57.1 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=77, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600042 ms\n"
+    for rank in (0, 1, 3)
+)
+SHARD = "WARNING loader: read of shard 41 failed ([Errno 5] Input/output error)\n"
+FULL = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 2 has a total capacity of 79.11 GiB "
+)
+FULL += (
+    "of which 90.06 MiB is free. Process 4711 has 70.44 GiB memory in use. Including non-PyTorch memory, this process "
+)
+PREEMPTED = (
+    "step 10 loss 2\nslurmstepd: error: *** JOB 7 ON gpu1 CANCELLED AT 2026-11-03T04:12:30 DUE TO PREEMPTION ***\n"
+)
+NETWORKS = "".join(
+    f"gpu{host}:1:2 [0] NCCL INFO Bootstrap: Using eth0:10.9.0.{host}<0>\n"
+    f"gpu{host}:1:2 [0] NCCL INFO Using network {'Socket' if host == 2 else 'Libfabric'}\n"
+    for host in (1, 2, 3)
+)
+LOGS = (
+    Log("what a rank wrote for which the others waited", f"step 76 loss 2.1\n[rank2]: {SHARD}{WAITED}",
+        "hung: rank-silent (rank, medium, ranks [2]); earlier-sign (unknown, low, ranks [2])",
+        "before it rank 2 wrote: WARNING loader: read of shard 41"),
+    Log("the same of a rank that waited", f"step 76 loss 2.1\n[rank0]: {SHARD}{WAITED}",
+        "hung: rank-silent (rank, low, ranks [2])"),
+    Log("a job that was preempted, and resumed", f"{PREEMPTED}resumed from step 10\nstep 11 loss 2\nstep 12 loss 2\n",
+        "unknown: 1 note"),
+    Log("one that was not", f"{PREEMPTED}no checkpoint to resume\n", "killed: job-displaced (unknown, high)"),
+    Log("the last state of a job", "srun: error: Node failure on gpu7\nstep 3 loss 2\n"
+        "77 NODE_FAIL 1:0\n77 COMPLETED 0:0\n",
+        "well: 1 note"),
+    Log("another job of a list, which failed", "srun: error: gpu1: task 3: Exited with exit code 1\n"
+        "77.extern COMPLETED 0:0\n77 FAILED 1:0\n78 COMPLETED 0:0\n",
+        "failed: exit-code (software, medium, ranks [3], gpu1)"),
+    Log("what a command on several hosts shows", WAITED + "$ pdsh -w gpu[1-4] systemctl is-active firewalld\n"
+        + "".join(f"gpu{host}: {'' if host == 3 else 'in'}active\n" for host in range(1, 5)),
+        "hung: rank-silent (rank, low, ranks [2]); output-shows (unknown, low)", "beside the log: gpu3: one of"),
+    Log("hosts that are alike", WAITED + "$ pdsh -w gpu[1-4] systemctl is-active firewalld\n"
+        + "".join(f"gpu{host}: inactive\n" for host in range(1, 5)), "hung: rank-silent (rank, low, ranks [2])"),
+    Log("the log of a pod, by its command", "$ kubectl -n ml logs train-2\nRuntimeError: CUDA error: "
+        "uncorrectable ECC error encountered\n", "failed: cuda-214 (hardware, high, train-2)"),
+    Log("a setting of one host", NETWORKS.replace("Libfabric", "Socket")
+        + "gpu2:1:2 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1.\n",
+        "unknown: setting-of-few (setting, medium, gpu2)",
+        "gpu2 alone has NCCL_P2P_DISABLE=1"),
+    Log("the network of one host", NETWORKS, "unknown: networks-differ (setting, medium, gpu2)",
+        "no RDMA device on gpu2"),
+    Log("a GPU that another process fills", f"[rank2]: {FULL}has 8.62 GiB memory in use.\n",
+        "failed: gpu-memory-of-others (software, high, ranks [2])", "process 4711 holds 70.44 GiB"),
+    Log("a GPU that the job fills", f"[rank2]: {FULL.replace('70.44', '2.44')}has 76.62 GiB memory in use.\n",
+        "failed: gpu-out-of-memory (software, high, ranks [2])"),
+    Log("a version of one host", "".join(f"gpu{n}: tool 4.1.{2 if n == 4 else 3}, {n}0 plans\n" for n in range(1, 5))
+        + "gpu4: ValueError: plans differ\n",
+        "failed: python-exception (software, medium, gpu4); rank-differs (rank, low); output-shows (unknown, low)"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", LOGS, ids=lambda row: row.about)
+def test_what_lies_beside_a_failure(tmp_path: Path, row: Log) -> None:
+    """Signs before it, states after it, outputs of commands, what one host has otherwise."""
+    check(tmp_path, row)

@@ -143,7 +143,7 @@ LOGS = (
     Log("a worker of Ray",
         "A worker died. Worker IP address: 10.0.1.75 Worker port: 10230 Worker PID: 207 Worker exit type\n",
         "failed: worker-died (rank, medium, 10.0.1.75)"),
-    Log("a signal", "x.py:434:kill] ['python3', '--local_rank=0'] exits with return code = -8\n",
+    Log("a signal", "x.py:434:kill] ['python3', '--local_rank=0'] exits with return code = -12\n",
         "failed: signal (software, medium)"),
     Log("a container that crashed", "command terminated with exit code 139\n", "failed: crash (software, medium)"),
     Log("a daemon of MPI", "  Remote daemon: [[4,0],20] on node worker-19\n",

@@ -134,7 +134,7 @@ LOGS = (
         "failed: store-unreachable (peer, medium)", "a process cannot reach the rendezvous\n"),
     Log("hosts with and without RDMA", MIXED, "unknown: networks-differ (setting, high, n2)",
         "no RDMA device on n2 (NCCL_IB_DISABLE is set there), and n1 uses theirs"),
-    Log("the same, and it works", MIXED + "iteration 7 | loss 1.0\n", "unknown: sockets (setting, high)"),
+    Log("the same, and it works", MIXED + "iteration 7 | loss 1.0\n", "unknown: networks-differ (setting, high, n2)"),
     Log("a log that ends in a note of a library", "I1103 04:12:05.101202 47 bridge.py:660] Unable to open libx.so: "
         "failed\nstep 10 loss 2.31\n", "unknown: no cause"),
     Log("a log that ends in an error of nobody, and its first error", "frob error: 7\nstep 1\nother failure\n",
