@@ -23,7 +23,6 @@ from agent.platforms.devices import ACCELERATOR_MAKERS, is_accelerator
 from agent.rules.catalogue import rules_for
 from agent.rules.context import RuleContext
 from agent.rules.engine import Failures, build_findings, evaluate
-from agent.rules.evidence_files import name_files
 from agent.version import VERSION
 from probes.catalogue import probes, providers
 from probes.host.interface import BadSource, Host
@@ -335,6 +334,10 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
     rules = rules_for(context)
     checks, faults, reasons = evaluate(context, rules)
     findings, summary = build_findings(context, rules, checks, faults)
+    if report.source.files:
+        from agent.rules.evidence_files import name_files  # lazy: a machine's own findings are of no file
+
+        findings = name_files(findings, report.source)
     evaluated = msgspec.structs.replace(
         report,
         generated_at=utc_now(),
@@ -344,7 +347,7 @@ def evaluate_report(report: Report, configuration: Configuration, profile: str =
         gpudirect=_build_gpudirect(context, checks, faults),
         checks=checks,
         reasons=list_reasons(reasons),
-        findings=name_files(findings, report.source) if report.source.files else findings,
+        findings=findings,
         summary=summary,
     )
     if len(report.topology.gpus) < 2 or all(finding.severity == "info" for finding in findings):

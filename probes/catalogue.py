@@ -15,6 +15,8 @@ _NPUS = (("0x19e5", "0x1200"),)
 _NO_FILE = "No such file or directory"
 _NO_ETHTOOL = "no saved output of ethtool about an interface that is shown"
 _NO_MODULES = "no saved output of ethtool -m"
+_RDMA, _FUNCTIONS = "/sys/class/infiniband", "/sys/bus/pci/devices/*"
+_INTERFACES = ("/sys/class/net", f"{_FUNCTIONS}/net")
 FABRIC_NEVER_ASKED = "a live fabric is never queried: the tools send packets to every switch; saved outputs are read"
 
 
@@ -115,19 +117,22 @@ def probes() -> tuple[Probe, ...]:
             "rdma",
             ModuleReader("probes.rdma.sysfs"),
             nothing_saved="the source holds no /sys/class/infiniband",
+            in_sysfs=(_RDMA, f"{_FUNCTIONS}/infiniband"),
         ),
         Probe("rdma_netlink", ModuleReader("probes.rdma.netlink", require=_require_rdma_netlink)),
         Probe(
             "netdev",
             ModuleReader("probes.netdev.probe"),
             evidence=_shows_interfaces,
-            nothing_saved="no network interface: a dump holds no netlink answers; nothing in /sys/class/net",
+            nothing_saved="no network interface: a {kind} holds no netlink answers; nothing in /sys/class/net",
+            in_sysfs=_INTERFACES,
         ),
         Probe(
             "ethtool",
             _of_interfaces("ethtool", _NO_ETHTOOL, *commands.ETHTOOL_SAVED[:-1]),
             evidence=_shows_interfaces,
             nothing_saved=_NO_ETHTOOL,
+            in_sysfs=_INTERFACES,
         ),
         Probe(
             "optics",
@@ -135,12 +140,14 @@ def probes() -> tuple[Probe, ...]:
             15.0,
             evidence=_shows_interfaces,
             nothing_saved=_NO_MODULES,
+            in_sysfs=_INTERFACES,
         ),
         Probe(
             "dcb",
             ModuleReader("probes.dcb.probe", require=_require_interface),
             evidence=_shows_interfaces,
             nothing_saved="no Ethernet interface of a PCI device is seen here",
+            in_sysfs=(*_INTERFACES, _RDMA, "/sys/kernel/config/rdma_cm"),
         ),
         Probe("lldp", ModuleReader("probes.netdev.lldp", require=_require_lldp)),
         Probe(
@@ -149,6 +156,7 @@ def probes() -> tuple[Probe, ...]:
             # ibstat names rails, of which each may have its own
             evidence=_has_saved(("ibstat",), *commands.IB_FABRIC_SAVED),
             nothing_saved="no saved output of ibnetdiscover, iblinkinfo or ibdiagnet",
+            in_sysfs=(_RDMA,),
         ),
         Probe("tool_reports", ModuleReader("probes.tool_reports.probe", require=_require_outputs)),
         Probe(
@@ -156,24 +164,28 @@ def probes() -> tuple[Probe, ...]:
             ModuleReader("probes.kernel.modules"),
             gives=("modules", "modules_sysfs"),
             nothing_saved="none of /sys/module, /proc/modules and /proc/driver/nvidia is here",
+            in_sysfs=("/sys/module",),
         ),
         Probe(
             "services",
             ModuleReader("probes.services.probe"),
             evidence=_has_saved(*_LOGS, *commands.SERVICE_SAVED, about=(commands.SERVICE_LOG, *commands.OF_SERVICE)),
             nothing_saved="no /run/systemd/system: systemd is not the init here, or the source does not hold it",
+            in_sysfs=(),
         ),
         Probe(
             "limits",
             ModuleReader("probes.system.limits"),
             evidence=_has_saved(*commands.LIMITS_SAVED),
             nothing_saved="neither limits of services, nor PAM's limits, nor /dev are in this source",
+            in_sysfs=("/sys/fs/cgroup",),
         ),
         Probe(
             "nccl",
             ModuleReader("probes.nccl.probe"),
             evidence=_has_saved(commands.NCCL_SETTINGS),
             nothing_saved="neither /etc/nccl.conf nor processes nor libraries of NCCL are in this source",
+            in_sysfs=(),
         ),
         Probe(
             "kernel_log",
@@ -181,6 +193,7 @@ def probes() -> tuple[Probe, ...]:
             15.0,
             evidence=_has_saved(*_LOGS, *commands.KERNEL_LOG_EARLIER, about=(commands.ROTATED_LOG,)),
             nothing_saved=f"/dev/kmsg: {_NO_FILE}",
+            in_sysfs=(),
         ),
         Probe(
             "lspci",
@@ -211,6 +224,7 @@ def probes() -> tuple[Probe, ...]:
             evidence=_has_saved(*commands.SYSTEM),
             gives=("modules",),
             nothing_saved="lsmod: no saved output",
+            in_sysfs=(),
         ),
     )
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
-from probes import netlink
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Denied, Failed, Host, ReadError
 from probes.probe import Gap, GapCode
 from probes.text import ParseError
@@ -13,6 +13,7 @@ from probes.text import ParseError
 _T = TypeVar("_T")
 SHORT_BYTES = 4096  # one attribute: sysfs never shows more than a page
 REASONS_SHOWN = 5
+_FOLDERS = 4096  # of which the listings are kept
 FileFacts = Mapping[str, tuple[str, Callable[[str], Any]]]  # small files by name: the fact of each, and its parser
 SLEEPING = ("suspended", "suspending")  # of power/runtime_status: a read of the device could wake it
 
@@ -104,6 +105,8 @@ class HostReader:
 
     def messages(self, protocol: int, request: bytes, kind: int, source: str) -> list[bytes]:
         """Payloads of the messages of one kind in a netlink answer. Raises ReadError, also for a malformed one."""
+        from probes import netlink  # lazy: most sources hold no answer
+
         try:
             answer = netlink.messages(self.host.netlink(protocol, request))
         except ParseError as why:
@@ -147,6 +150,21 @@ def parse_files(facts: FileFacts, texts: Mapping[str, str]) -> dict[str, Any]:
     {'node': 1}
     """
     return {fact: parse(texts[name]) for name, (fact, parse) in facts.items() if name in texts}
+
+
+@lru_cache(maxsize=_FOLDERS)  # several probes walk the folders of all PCI functions
+def list_saved(host: Host, directory: str) -> frozenset[str] | None:
+    """What a directory of a recorded source holds; None: it has no answer."""
+    try:
+        return frozenset(host.listdir(directory))
+    except ReadError:
+        return None
+
+
+def may_hold(host: Host, directory: str, name: str) -> bool:
+    """Whether a listing of the directory does not rule the name out."""
+    listed = list_saved(host, directory)
+    return listed is None or name in listed
 
 
 def is_asleep(host: Host, device: str) -> bool:

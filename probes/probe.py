@@ -103,6 +103,8 @@ class Probe(NamedTuple):
     none of them it does not run, and nothing of it is imported.
     `loads_library`: it loads a vendor's library: on a live host its child runs no other probe after it.
     `nothing_saved`: what it answers of saved outputs among which is none of `evidence`; nothing of it is imported then.
+    "{kind}" in it stands for the source. `in_sysfs`: what it reads below /sys: of a tree that holds nothing but /sys,
+    and none of these, it answers the same. None: it is run.
     """
 
     name: str
@@ -114,6 +116,7 @@ class Probe(NamedTuple):
     devices: tuple[tuple[str, str], ...] = ()
     loads_library: bool = False
     nothing_saved: str | None = None
+    in_sysfs: tuple[str, ...] | None = None
 
 
 def outcome_of(probe: Probe, host: Host) -> Outcome:

@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from probes.host.interface import Host, Refusal
+from probes.host_reader import HostReader, list_saved, may_hold
 from probes.named_tuple import NamedTuple
 from probes.probe import Outcome, Probe, Status, outcome_of
 from probes.scheduler import HUNG, Progress, Scheduler
@@ -52,6 +54,21 @@ def is_outputs_alone(host: Host) -> bool:
     return saved is not None and not saved.has_tree
 
 
+def _holds_sysfs_alone(host: Host) -> bool:
+    """Whether a source is a tree with nothing but /sys, as tests of other tools keep them."""
+    return host.kind == "tree" and list_saved(host, "/") == frozenset({"sys"})
+
+
+@lru_cache(maxsize=16)  # several probes ask
+def _may_be_there(host: Host, path: str) -> bool:
+    """Whether no listing rules it out; "*": in any of the folders."""
+    above, _, name = path.rpartition("/")
+    if not above.endswith("/*"):
+        return HostReader(host).is_there(path)
+    folders = list_saved(host, above[:-2])
+    return folders is None or any(may_hold(host, f"{above[:-1]}{folder}", name) for folder in folders)
+
+
 class InProcessScheduler(Scheduler):
     """A recorded host answers from memory and files: nothing can hang, and what takes long is interrupted."""
 
@@ -66,6 +83,7 @@ class InProcessScheduler(Scheduler):
         lost: Mapping[str, Refusal] = getattr(self.host, "lost", {})
         unanswered: Mapping[str, Refusal] = getattr(self.host, "unanswered", {})
         self._is_outputs_alone = is_outputs_alone(self.host)
+        self._is_sysfs_alone = self.recording is None and _holds_sysfs_alone(self.host)
         while self.waiting:
             probe = next((p for p in self.waiting if self.is_turn(p)), self.waiting[0])
             self.waiting.remove(probe)
@@ -87,10 +105,17 @@ class InProcessScheduler(Scheduler):
                 self.keep(_as_far_as_saved(outcome, getattr(self.host, "cut_commands", {})))
 
     def _has_nothing_saved(self, probe: Probe) -> bool:
-        """Whether the source is saved outputs alone, and none of them is for this probe; then it has its outcome."""
-        if not self._is_outputs_alone or probe.nothing_saved is None or self.has_evidence(probe):
+        """Whether the source is saved outputs alone, or /sys, and none of it is for this probe; then it has its
+        outcome."""
+        is_for_others = self._is_outputs_alone or (
+            self._is_sysfs_alone
+            and probe.in_sysfs is not None
+            and not any(_may_be_there(self.host, path) for path in probe.in_sysfs)
+        )
+        if not is_for_others or probe.nothing_saved is None or self.has_evidence(probe):
             return False
-        self.keep(Outcome(probe.name, Status.ABSENT, None, probe.nothing_saved, (), 0.0))
+        reason = probe.nothing_saved.replace("{kind}", "dump" if self._is_outputs_alone else self.host.kind)
+        self.keep(Outcome(probe.name, Status.ABSENT, None, reason, (), 0.0))
         return True
 
 

@@ -251,7 +251,10 @@ def write_empty_bus(tree: Path) -> None:
     "agent.rules.gpu.health", "agent.rules.gpu.memory", "agent.rules.host.service_sentences",
     "agent.rules.nvlink.fabric", "probes.kernel.log_events", "probes.services.logs", "threading",
     "probes.sources.dump", "probes.sources.identify", "probes.own_files", "agent.rules.link_flaps",
-    "agent.rules.host.unexplained", "shlex", "decimal", "msgspec._json_schema", "msgspec.inspect", "textwrap", "uuid",
+    "agent.rules.host.unexplained", "probes.fabric.probe", "probes.kernel.log", "probes.kernel.modules",
+    "probes.nccl.probe", "probes.netdev.probe", "probes.netlink", "probes.rdma.sysfs", "probes.services.probe",
+    "probes.system.limits", "probes.visible_interfaces",
+    "shlex", "decimal", "msgspec._json_schema", "msgspec.inspect", "textwrap", "uuid",
 ])  # fmt: skip
 def test_a_machine_without_devices_and_logs_imports_nothing_about_them(
     unneeded: str, real_commands: None, modules_of_an_empty_bus: set[str]

@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from agent.assemble.driver_gpus import merge_driver_gpus
-from agent.assemble.fabric import add_neighbors
 from agent.assemble.facts import ProbeFacts, sort_key
 from agent.assemble.gpus import add_error_counts, build_gpus, build_nvswitches
 from agent.assemble.link_quality import LinkClassifier
-from agent.assemble.netdevs import add_ethernet, build_netdevs
 from agent.assemble.nics import build_nics, gather_network_facts
 from agent.assemble.node import build_events, build_node, build_software
 from agent.assemble.paths import DriverMatrix, PathFinder, build_paths
 from agent.assemble.pci import add_iommu_default, build_functions, merge_functions
 from agent.assemble.pcie_tree import PcieTree
-from agent.assemble.qos import QosLookup, add_markings
 from agent.assemble.roles import assign_roles, gather_role_context
 from agent.model.gpu import Ascend, Gpu
 from agent.model.node import Event, Node, Platform, Software
@@ -33,6 +30,7 @@ from probes.system.dmi import DmiFacts
 from probes.system.numa import NumaFacts
 
 if TYPE_CHECKING:
+    from agent.model.nic import Netdev, Nic
     from probes.netdev.probe import NetdevFacts
     from probes.tool_reports.facts import ToolFacts
 
@@ -55,7 +53,6 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
     facts = ProbeFacts(outcomes, providers)
     node = build_node(facts)
     dmi = facts.of("dmi", DmiFacts)
-    netdevs: NetdevFacts | None = facts.get("netdev")
 
     functions = add_iommu_default(merge_functions(facts), facts)
     driver = merge_driver_gpus(facts, functions)
@@ -68,8 +65,7 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
     if (errors := facts.get("neuron_errors")) and not (node.container or node.job_limit):  # there numbers are others
         gpus = add_error_counts(gpus, errors)
     network = gather_network_facts(facts, pci, driver.nic_names)
-    nics = add_neighbors(build_nics(pci, network), facts)
-    nics = add_markings(nics, facts)
+    nics = _add_network(build_nics(pci, network), facts)
     matrix = DriverMatrix(driver.cells, gpus, nics, driver.nic_names)
     paths = build_paths(PathFinder(tree, pci, node.numa_nodes), gpus, nics, matrix)
     nics = assign_roles(nics, gather_role_context(node, pci, gpus, nics, paths, matrix, facts))
@@ -94,7 +90,7 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
             gpus=gpus,
             nvswitches=build_nvswitches(functions),
             nics=nics,
-            netdevs=add_ethernet(build_netdevs(netdevs.netdevs if netdevs else (), nics, QosLookup(facts)), facts),
+            netdevs=_build_netdevs(facts, nics),
             paths=paths,
             cxl=_build_cxl(facts, pci),
             ascend=ascend,
@@ -102,6 +98,29 @@ def assemble(outcomes: Iterable[Outcome], providers: Mapping[str, tuple[str, ...
             unequal_labels=_build_unequal(facts.get("tool_reports")),
         ),
     )
+
+
+def _add_network(nics: list[Nic], facts: ProbeFacts) -> list[Nic]:
+    """With the neighbors of their ports and the marking of their traffic, where these are known."""
+    if facts.get("ib_fabric") is not None:
+        from agent.assemble.fabric import add_neighbors  # lazy: few sources hold a fabric
+
+        nics = add_neighbors(nics, facts)
+    if any(nic.ports for nic in nics):
+        from agent.assemble.qos import add_markings  # lazy: a tree may hold no port
+
+        nics = add_markings(nics, facts)
+    return nics
+
+
+def _build_netdevs(facts: ProbeFacts, nics: list[Nic]) -> list[Netdev]:
+    interfaces: NetdevFacts | None = facts.get("netdev")
+    if interfaces is None:
+        return []
+    from agent.assemble.netdevs import add_ethernet, build_netdevs  # lazy: a tree may hold no interface
+    from agent.assemble.qos import QosLookup
+
+    return add_ethernet(build_netdevs(interfaces.netdevs, nics, QosLookup(facts)), facts)
 
 
 def _build_unequal(tools: ToolFacts | None) -> list[UnequalLabel] | msgspec.UnsetType:

@@ -8,7 +8,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import NoReturn
 
 FEWEST = 2  # nodes of one rack or chassis, else it reports nothing
@@ -36,7 +35,7 @@ def find_racks(names: Sequence[str], chassis: Sequence[str | None], pattern: str
         return _match_pattern(names, pattern)
     shared = _keep_shared(chassis)
     by_name = _keep_shared(
-        [_cut_last_number(name) if rack is None else None for name, rack in zip(names, shared, strict=True)]
+        _cut_last_numbers([name if rack is None else "" for name, rack in zip(names, shared, strict=True)])
     )
     if len(set(by_name) - {None}) < 2:  # one name for all shows no racks apart
         return shared
@@ -80,26 +79,32 @@ def _limit_time(seconds: float, otherwise: str) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def _cut_last_number(name: str) -> str | None:
-    """What is before the last of two or more numbers: r12n03 -> r12.
+def _cut_last_numbers(names: Sequence[str]) -> list[str | None]:
+    """What is before the last of two or more numbers of each: r12n03 -> r12.
 
-    >>> _cut_last_number("dgx-r12-u03.site"), _cut_last_number("gpu012"), _cut_last_number("r1-2-3")
-    ('dgx-r12', None, 'r1-2')
+    >>> _cut_last_numbers(["dgx-r12-u03.site", "gpu012", "r1-2-3", "a/r1n2b", "", "7"])
+    ['dgx-r12', None, 'r1-2', 'r1', None, None]
     """
-    host = name.rpartition("/")[2].partition(".")[0]
-    stem = host.rstrip(_DIGITS)
-    if stem == host:  # letters behind the last number
-        numbers = list(_NUMBER.finditer(host))
-        stem = host[: numbers[-1].start()] if numbers else ""
-    return _cut_behind_number(stem)
+    letters = "".join(names)
+    if "/" in letters or "." in letters:
+        names = [name.rpartition("/")[2].partition(".")[0] for name in names]
+    stems = [name.rstrip(_DIGITS) for name in names]
+    stems = [_cut_number(stem) if stem == name else stem for name, stem in zip(names, stems, strict=True)]
+    known = {stem: _cut_behind_number(stem) for stem in set(stems)}  # nodes of a rack have the same
+    return [known[stem] for stem in stems]
 
 
-@lru_cache(1 << 12)  # nodes of a rack have the same
+def _cut_number(name: str) -> str:
+    """What is before its last number, behind which there are letters."""
+    numbers = list(_NUMBER.finditer(name))
+    return name[: numbers[-1].start()] if numbers else ""
+
+
 def _cut_behind_number(stem: str) -> str | None:
     numbers = list(_NUMBER.finditer(stem))
     return stem[: numbers[-1].end()] if numbers else None
 
 
 def _keep_shared(values: Sequence[str | None]) -> list[str | None]:
-    counts = Counter(value for value in values if value)
-    return [value if value and FEWEST <= counts[value] <= MOST else None for value in values]
+    shared = {value for value, count in Counter(values).items() if value and FEWEST <= count <= MOST}
+    return [value if value in shared else None for value in values]

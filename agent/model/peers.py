@@ -35,6 +35,7 @@ FREE: Mapping[str, str] = MappingProxyType(
         "catalogue": "what the part can do, by its product",
     }
 )
+COMPARED_WORDS = ("equal", "usual")
 
 
 class PeerWord(msgspec.Struct, frozen=True):

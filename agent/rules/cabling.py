@@ -14,7 +14,6 @@ from agent.model.nic import Nic, Port, is_link_local
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.devices import NicPort, find_device_id
-from agent.rules.host.inventory_matching import build_inventory, match_devices
 from agent.rules.nccl.hcas import read_hca_filter
 from agent.rules.nccl.settings import effective_settings
 from agent.rules.node_wide import merge_failures
@@ -74,6 +73,10 @@ def find_known_rate(context: RuleContext, subject: str) -> float | None:
 
 def _known_rates(context: RuleContext) -> Iterator[tuple[str, float]]:
     known = context.history.inventory if context.history else []
+    if not known:
+        return
+    from agent.rules.host.inventory_matching import build_inventory, match_devices  # lazy: for another run's devices
+
     match = match_devices(known, build_inventory(context.topology))
     for row in known:
         if row.rate_gbit_s and row.subject in match.at:

@@ -264,4 +264,4 @@ def _rank_answer(answer: Result) -> tuple[int, int]:
 
 def declared_rule(name: str, check: Check) -> Rule:
     """A rule as its page declares it, with this check."""
-    return Rule(**msgspec.structs.asdict(read_declaration(name)), check=check)
+    return Rule(*msgspec.structs.astuple(read_declaration(name)), check=check)

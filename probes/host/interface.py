@@ -106,6 +106,9 @@ class Host(Protocol):
     live: bool  # this machine's own kernel answers: drivers can hang, devices can be woken
     observed_at: str | None  # RFC 3339 time at which the machine was as it is shown; None: the source does not show it
 
+    def __hash__(self) -> int:
+        """Of the object, by which answers are kept."""
+
     def read(self, path: str, limit: int = READ_LIMIT_BYTES) -> bytes:
         """At most `limit` bytes of a file. Raises ReadError."""
 

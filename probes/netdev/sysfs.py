@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 
 from probes.host.interface import Host
-from probes.host_reader import FileFacts, HostReader, parse_files
+from probes.host_reader import FileFacts, HostReader, may_hold, parse_files
 from probes.named_tuple import NamedTuple
 from probes.netdev.rtnetlink import ADMIN_UP, NetlinkLink
 from probes.text import is_pci_address, lazy_pattern, require, text_or_none
@@ -35,7 +35,7 @@ def folders(reader: HostReader) -> dict[str, str]:
         return {name: f"{CLASS}/{name}" for name in names if name != "bonding_masters"}  # a file of the bond driver
     if reader.host.live:
         return {}
-    interfaces, missing = _list_below_functions(reader.host)  # type: ignore[arg-type]  # each host is an object with a hash
+    interfaces, missing = _list_below_functions(reader.host)
     if missing:
         reader.gap(missing)
     return dict(interfaces)
@@ -47,8 +47,9 @@ def _list_below_functions(host: Host) -> tuple[dict[str, str], str | None]:
     reader = HostReader(host)
     drivers = {}
     for function in (reader.names(PCI) or [])[:MOST_FUNCTIONS]:
-        for name in reader.names(f"{PCI}/{function}/net") or ():
-            drivers[name] = f"{PCI}/{function}/net/{name}"
+        if may_hold(host, f"{PCI}/{function}", "net"):
+            for name in reader.names(f"{PCI}/{function}/net") or ():
+                drivers[name] = f"{PCI}/{function}/net/{name}"
     return drivers, reader.missing
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from probes.host.folder import LiveFiles
 from probes.host.interface import Absent, Host, ReadError, error_from_errno
-from probes.host_reader import SLEEPING, FileFacts, parse_files
+from probes.host_reader import SLEEPING, FileFacts, list_saved, parse_files
 from probes.pci.config_space import HEADER_BYTES, ConfigSpace, decode
 from probes.pci.facts import PciFacts, PciFunction, PciFunctionBuilder, build_functions
 from probes.pci.tree import Place, bus_of, place_in_path
@@ -333,7 +333,7 @@ def _texts(answers: Mapping[str, Answer]) -> dict[str, str]:
 def _add_links(host: Host, fields: dict[str, Any], folders: list[str]) -> None:
     """The names of what a function links to; of a recording, only links that its folder lists are asked for."""
     for folder in folders:
-        there = _LINKS if host.live else _names_in(host, folder)
+        there = _LINKS if host.live else list_saved(host, folder) or ()
         for name, field in _LINKS.items():
             if name in there:
                 fields[field] = fields.get(field) or _link_name(host, f"{folder}/{name}")

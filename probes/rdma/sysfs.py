@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from probes.host.interface import Absent, Host, ReadError
-from probes.host_reader import SLEEPING, FileFacts, HostReader, parse_files
+from probes.host_reader import SLEEPING, FileFacts, HostReader, may_hold, parse_files
 from probes.probe import Reading
 from probes.rdma import normalize as rdma_words
 from probes.rdma.facts import GidEntry, RdmaDevice, RdmaFacts, RdmaPort
@@ -261,8 +261,9 @@ def _below_functions(ask: RdmaFiles) -> list[tuple[str, str]]:
     """Devices of a tree that kept the folders of the PCI functions, but not the classes."""
     rdma_functions = []
     for function in ask.listed(FUNCTIONS)[:MOST_FUNCTIONS]:
-        folder = f"{FUNCTIONS}/{function}/infiniband"
-        rdma_functions += [(name, f"{folder}/{name}") for name in ask.listed(folder)]
+        if may_hold(ask.host, f"{FUNCTIONS}/{function}", "infiniband"):
+            folder = f"{FUNCTIONS}/{function}/infiniband"
+            rdma_functions += [(name, f"{folder}/{name}") for name in ask.listed(folder)]
     return rdma_functions
 
 

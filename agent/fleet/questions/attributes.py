@@ -163,6 +163,7 @@ _LABELS = {
     "switch_port": "thing.port",
 }
 _WHICH = {True: "only_rails", False: "only_others", None: "all_things"}
+_FOR_FACTS = {"nic": ("rail",)}  # columns for what nodes have in common
 # columns of which several things of one node have the same value; null: the class alone
 _SHARED = (("gpu", "name"), ("gpu", None), ("nic", "board_id"), ("switch_port", "peer_group"))
 
@@ -223,7 +224,7 @@ class TableThings(NamedTuple):
 
 
 def _make_things(table: str, parts: list[TablePass]) -> TableThings:
-    keys = tuple(dict.fromkeys(key for part in parts for key in part.keys))
+    keys = tuple(dict.fromkeys((*(key for part in parts for key in part.keys), *_FOR_FACTS.get(table, ()))))
     choices = {part.choice: statement("outliers", part.choice) for part in parts}
     of_nodes = lookup(
         key_types(table, ("node",)), "outliers", "things_of_nodes",

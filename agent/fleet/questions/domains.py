@@ -28,15 +28,18 @@ class Racks:
         return self._begun()
 
     @cached_property
+    def _found(self) -> list[str | None]:
+        return find_racks([row[0] for row in self._rows], [row[2] for row in self._rows])
+
+    @cached_property
     def of(self) -> dict[str, str]:
         """By node, those that are known."""
-        found = find_racks([node for node, *_ in self._rows], [serial for *_, serial in self._rows])
-        return {node: rack for (node, *_), rack in zip(self._rows, found, strict=True) if rack is not None}
+        return {row[0]: rack for row, rack in zip(self._rows, self._found, strict=True) if rack is not None}
 
     def count_nodes(self, racks: Collection[str]) -> Mapping[tuple[str, str], int]:
         """Nodes of each class in each of these racks."""
-        placed = ((name, self.of.get(node, "")) for node, name, _ in self._rows)
-        return Counter((name, rack) for name, rack in placed if rack in racks)
+        placed = zip(self._rows, self._found, strict=True) if racks else ()
+        return Counter((row[1], rack) for row, rack in placed if rack is not None and rack in racks)
 
 
 def find_shifted_domains(rows: Pending, racks: Racks, of: Mapping[str, str], options: Options) -> Iterator[Deviation]:

@@ -11,7 +11,7 @@ from agent.fleet.engines.query import Row, key_types, lookup, query, statement
 from agent.fleet.hostlist import fold
 from agent.fleet.questions.baseline import CLASS, SIZES, sizes
 from agent.fleet.questions.deviations import LABELS
-from agent.fleet.questions.options import ORDINARY, Options, find_stale_nodes, format_stamp
+from agent.fleet.questions.options import ORDINARY, Options, format_stamp, submit_stale_nodes
 from agent.model.finding import SEVERITIES
 from agent.model.labels import group_by_key
 
@@ -89,7 +89,8 @@ def find_findings(tables: Tables, options: Options = ORDINARY) -> Findings:
         target = whole if size >= options.fewest and nodes > _WHOLE * size else single
         target.setdefault((rule, severity), []).append(row)
     lacking = _find_lacking(tables, whole, of)
-    hosts, stale = _find_hosts(tables, single), find_stale_nodes(tables, options)
+    begun = submit_stale_nodes(tables, options)
+    hosts, stale = _find_hosts(tables, single), {node for (node,) in begun()}
     groups = [_make_group(rows, of, lacking, **_count_class(rows)) for rows in whole.values()]
     groups += [_make_group(rows, of, {}, **_describe_nodes(hosts[key], stale)) for key, rows in single.items()]
     seen = {(rule, severity): format_stamp(began) for rule, severity, began in tables.rows(FIRST_SEEN)}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import comb
 from typing import NamedTuple
 
 import msgspec
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import identifiers, key_types, lookup, matching, quote
+from agent.fleet.engines.query import Pending, Row, identifiers, key_types, lookup, matching, quote
+from agent.fleet.questions.attributes import PARTS, THINGS
 from agent.fleet.questions.baseline import CLASS
 from agent.fleet.questions.deviations import Outlier
 from agent.fleet.questions.domains import Racks
+from agent.fleet.questions.kinds import DigestGroups, Kind, make_key
 from agent.fleet.table import TEXT
+from agent.fleet.tables import digest_column
 from agent.model.labels import group_by_key
 
 _CHANCE = 0.002  # that so many nodes of the class have it by chance: what is more likely is not reported
@@ -53,11 +56,14 @@ _REPEATED = {
     "NIC firmware": ("nic-firmware", "nic-board"),
 }
 _NODE = {"node": TEXT}
+HOST_PASS = next(part for part in PARTS if part.table == "host")
+_COUNTED = _KINDS["host"].keys() & HOST_PASS.keys  # of these columns each combination is counted anyhow
+_DIGESTED = "nic"  # the digest of its rows covers its facts: they are those of one node of each kind
 FACTS = lookup(
     _NODE,
     "outliers",
     "node_facts",
-    columns=identifiers(_KINDS["host"], "thing"),
+    columns=identifiers((*_KINDS["host"], CLASS, digest_column(_DIGESTED)), "thing"),
     matching=matching(_NODE, null_safe=False),
 )
 RAIL_FACTS = {
@@ -73,13 +79,51 @@ FACT_NODES = {
         keys=identifiers((CLASS, column), "thing"), matching=matching((CLASS, column), null_safe=False),
         nodes="*" if table == "host" else "DISTINCT thing.node",
     )
-    for table, columns in _KINDS.items() for column in columns
+    for table, columns in _KINDS.items() for column in columns if column not in _COUNTED
 }  # fmt: skip
+
+
+class KnownFacts:
+    """How many nodes of a class have facts that were read for other questions, and those of table nic by kinds of
+    nodes, where these are not too many. `rows`: of one node of each; `hosts`: the counts of HOST_PASS.
+    """
+
+    def __init__(self, kinds: DigestGroups, rows: Mapping[str, Pending], hosts: Iterable[Row]) -> None:
+        self.counts = Counter[tuple[str | None, Fact]]()
+        self.kinds = {_KINDS["host"][column] for column in _COUNTED}  # of facts whose counts are known
+        self.tables: set[str] = set()
+        self._of: dict[Row, _Facts] = {}
+        for row in hosts:
+            named = dict(zip(HOST_PASS.keys, row, strict=False))
+            for column in _COUNTED:
+                if named[column] is not None:
+                    self.counts[named[CLASS], Fact(_KINDS["host"][column], named[column])] += row[-1]
+        if _DIGESTED in rows:
+            self._read_kinds(kinds.of(_DIGESTED) or (), rows[_DIGESTED]())
+
+    def _read_kinds(self, kinds: Collection[Kind], rows: list[Row]) -> None:
+        columns = ("node", "label", *THINGS[_DIGESTED].columns)
+        cells = [columns.index(column) for column in ("node", "rail", *_KINDS[_DIGESTED])]
+        facts_of: dict[str, _Facts] = {kind.node: {} for kind in kinds}
+        for row in rows:
+            node, rail, *values = (row[cell] for cell in cells)
+            _add_facts(facts_of[node], _DIGESTED, [_NO_RAIL if rail is None else rail], values)
+        for kind in kinds:
+            self._of[kind.key] = facts_of[kind.node]
+            for fact in facts_of[kind.node]:
+                self.counts[kind.key[0], fact] += kind.nodes
+        self.tables = {_DIGESTED}
+        self.kinds.update(_KINDS[_DIGESTED].values())
+
+    def of(self, node: str, name: str | None, digest: int | None) -> _Facts:
+        """Of a node, by its class and digest."""
+        return self._of.get(make_key(node, name, digest), {})
 
 
 def add_common_facts(
     tables: Tables,
     racks: Racks,
+    known: KnownFacts,
     outliers: list[Outlier],
     hosts: list[set[str]],
     classes: Mapping[str, int],
@@ -89,7 +133,7 @@ def add_common_facts(
     `hosts`: the nodes of each. `classes`: nodes of each class.
     """
     nodes_wanted = {node for nodes in hosts if 1 < len(nodes) <= _MOST for node in nodes}
-    facts = _read_facts(tables, racks, nodes_wanted)
+    facts = _read_facts(tables, racks, known, nodes_wanted)
     common = [
         _find_common(outlier, [facts.get(node, {}) for node in nodes]) if 1 < len(nodes) <= _MOST else {}
         for outlier, nodes in zip(outliers, hosts, strict=True)
@@ -97,7 +141,7 @@ def add_common_facts(
     wanted = {
         (outlier.hardware_class, fact) for outlier, shared in zip(outliers, common, strict=True) for fact in shared
     }
-    sizes = _sum_sizes(tables, wanted)
+    sizes = _sum_sizes(tables, known, wanted)
     in_racks = [(name, fact) for name, fact in wanted if fact.kind == _RACK]
     nodes = racks.count_nodes({fact.value for _, fact in in_racks})
     sizes |= {(name, fact): nodes[name, fact.value] for name, fact in in_racks}
@@ -107,25 +151,27 @@ def add_common_facts(
     ]
 
 
-def _read_facts(tables: Tables, racks: Racks, nodes: set[str]) -> dict[str, _Facts]:
+def _read_facts(tables: Tables, racks: Racks, known: KnownFacts, nodes: set[str]) -> dict[str, _Facts]:
     keys = [(node,) for node in sorted(nodes)]
-    begun = {table: tables.submit_by_keys(query, keys) for table, query in RAIL_FACTS.items()}
+    begun = {
+        table: tables.submit_by_keys(query, keys) for table, query in RAIL_FACTS.items() if table not in known.tables
+    }
     facts_of: dict[str, _Facts] = {}
-    for node, *values in tables.fetch_by_keys(FACTS, keys):
-        kinds = _KINDS["host"].values()
-        facts_of[node] = {
-            Fact(kind, value): {_NO_RAIL} for kind, value in zip(kinds, values, strict=True) if value is not None
-        }
+    for node, *values, name, digest in tables.fetch_by_keys(FACTS, keys):
+        facts_of[node] = dict(known.of(node, name, digest))
+        _add_facts(facts_of[node], "host", [_NO_RAIL], values)
         if node in racks.of:
             facts_of[node][Fact(_RACK, racks.of[node])] = {_NO_RAIL}
     for table, rows in begun.items():
-        kinds = _KINDS[table].values()
         for node, rails, *values in rows():
-            facts = facts_of.setdefault(node, {})
-            for kind, value in zip(kinds, values, strict=True):
-                if value is not None:
-                    facts.setdefault(Fact(kind, value), set()).update(rails)
+            _add_facts(facts_of.setdefault(node, {}), table, rails, values)
     return facts_of
+
+
+def _add_facts(facts: _Facts, table: str, rails: list[int], values: Iterable[str | None]) -> None:
+    for kind, value in zip(_KINDS[table].values(), values, strict=True):
+        if value is not None:
+            facts.setdefault(Fact(kind, value), set()).update(rails)
 
 
 def _find_common(outlier: Outlier, facts: list[_Facts]) -> dict[Fact, int]:
@@ -145,10 +191,12 @@ def _find_common(outlier: Outlier, facts: list[_Facts]) -> dict[Fact, int]:
     return {fact: count for fact, count in shared.items() if fact.kind not in many}
 
 
-def _sum_sizes(tables: Tables, wanted: Iterable[tuple[str, Fact]]) -> dict[tuple[str, Fact], int]:
+def _sum_sizes(tables: Tables, known: KnownFacts, wanted: Iterable[tuple[str, Fact]]) -> dict[tuple[str, Fact], int]:
     """How many nodes of a class have it."""
-    keys = group_by_key((fact.kind, (name, fact.value)) for name, fact in sorted(wanted, key=str))
-    sizes: dict[tuple[str, Fact], int] = {}
+    sizes = {key: known.counts[key] for key in wanted if key in known.counts}
+    keys = group_by_key(
+        (fact.kind, (name, fact.value)) for name, fact in sorted(wanted, key=str) if fact.kind not in known.kinds
+    )
     begun = {at: tables.submit_by_keys(query, keys.get(_kind(*at), ())) for at, query in FACT_NODES.items()}
     for at, rows in begun.items():
         for name, value, nodes in rows():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from agent.fleet.engines.engine import Tables
 from agent.fleet.engines.query import LookupQuery, Pending, Row, identifiers, key_types, lookup, matching, query, quote
 from agent.fleet.questions.baseline import CLASS
 from agent.fleet.tables import COMPARED, digest_column
+from agent.model.labels import group_by_key
 
 MOST = 5000  # kinds of one table: beyond, reading one node of each is no less work than reading all
 _MOST_ROWS = 4 * MOST  # nodes can differ in any of the tables
@@ -24,15 +25,20 @@ def query_members(columns: Iterable[str]) -> LookupQuery:
     return lookup(key_types("host", columns), "fleet", "members", keys=keys, matching=matching(columns))
 
 
-NODES = {table: query_members((CLASS, digest_column(table))) for table in COMPARED}
+NODES = query_members((CLASS, *map(digest_column, COMPARED)))
 
 
 class Kind(NamedTuple):
     """Nodes of one class with the same rows of a table."""
 
+    key: tuple[str | None, int | None, str]  # see make_key
     node: str  # one of them
     nodes: int
-    key: Row  # class and digest; a node without a digest is a kind of its own
+
+
+def make_key(node: str, name: str | None, digest: int | None) -> tuple[str | None, int | None, str]:
+    """What nodes of a kind have alike: class and digest; one without a digest is a kind of its own."""
+    return name, digest, node if digest is None else ""
 
 
 class DigestGroups:
@@ -41,31 +47,35 @@ class DigestGroups:
     def __init__(self, tables: Tables, begun: Pending) -> None:
         self._tables = tables
         self._rows = begun()
-        self._kinds: dict[str, list[Kind] | None] = {}
+        self._groups: dict[str, dict[Kind, list[Row]] | None] = {}  # rows of KINDS
+        self._wanted: set[Row] = set()
+        self._members: dict[Row, list[str]] = {}
 
-    def of(self, table: str) -> list[Kind] | None:
+    def of(self, table: str) -> Collection[Kind] | None:
         """None: they are too many, or no node has digests of this table."""
-        if table not in self._kinds:
-            self._kinds[table] = self._of(table) if table in COMPARED and len(self._rows) <= _MOST_ROWS else None
-        return self._kinds[table]
+        if table not in self._groups:
+            self._groups[table] = self._of(table) if table in COMPARED and len(self._rows) <= _MOST_ROWS else None
+        return self._groups[table]
 
-    def _of(self, table: str) -> list[Kind] | None:
+    def _of(self, table: str) -> dict[Kind, list[Row]] | None:
         place = list(COMPARED).index(table) + 1
-        kinds: dict[Row, Kind] = {}
-        for row in self._rows:
-            node, nodes = row[-2:]
-            alike = (row[0], row[place], node if row[place] is None else "")
-            known = kinds.get(alike, Kind(node, 0, alike[:2]))
-            kinds[alike] = known._replace(nodes=known.nodes + nodes)
-        return list(kinds.values()) if len(kinds) <= MOST else None
+        alike = group_by_key((make_key(row[-2], row[0], row[place]), row) for row in self._rows)
+        groups = {Kind(key, rows[0][-2], sum(row[-1] for row in rows)): rows for key, rows in alike.items()}
+        return groups if len(groups) <= MOST else None
 
-    def members(self, table: str, kinds: Iterable[Kind]) -> dict[Kind, list[str]]:
-        """All nodes of these kinds."""
-        nodes_of = {kind: [kind.node] for kind in kinds}
-        shared = {kind.key: kind for kind in nodes_of if kind.nodes > 1}
-        for key, nodes in find_members(self._tables, NODES[table], shared).items():
-            nodes_of[shared[key]] = nodes
-        return nodes_of
+    def submit_members(self, table: str, kinds: Iterable[Kind]) -> Callable[[], dict[Kind, list[str]]]:
+        """All nodes of these kinds: one query for all that were wanted before the first is needed."""
+        groups = self._groups[table] or {}
+        rows_of = {kind: groups[kind] for kind in kinds}
+        self._wanted.update(row[:-2] for rows in rows_of.values() for row in rows if row[-1] > 1)
+        return lambda: {kind: list(self._find_nodes(rows)) for kind, rows in rows_of.items()}
+
+    def _find_nodes(self, rows: Iterable[Row]) -> Iterator[str]:
+        if self._wanted:
+            self._members |= find_members(self._tables, NODES, self._wanted)
+            self._wanted = set()
+        for row in rows:
+            yield from self._members[row[:-2]] if row[-1] > 1 else (row[-2],)
 
 
 def find_members(tables: Tables, lookup: LookupQuery, groups: Iterable[Row]) -> dict[Row, list[str]]:

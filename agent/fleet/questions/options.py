@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import query
+from agent.fleet.engines.query import Pending, query
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,9 +86,7 @@ def format_stamp(moment: datetime) -> str:
     return moment.isoformat(timespec="seconds") + "Z"
 
 
-def find_stale_nodes(tables: Tables, options: Options) -> set[str]:
+def submit_stale_nodes(tables: Tables, options: Options) -> Pending:
     """Nodes whose last report arrived longer ago than the options allow."""
     ((_, newest),) = tables.whole.rows(NEWEST)
-    if newest is None:
-        return set()
-    return {node for (node,) in tables.rows(STALE.bind(moment=find_stale_cut(newest, options)))}
+    return list if newest is None else tables.submit(STALE.bind(moment=find_stale_cut(newest, options)))

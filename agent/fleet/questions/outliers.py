@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from agent.fleet.engines.engine import Tables
-from agent.fleet.engines.query import Row, query
+from agent.fleet.engines.query import Pending, Row, query
 from agent.fleet.questions.amounts import (
     CLOCKS,
     MEMORY,
@@ -29,10 +29,10 @@ from agent.fleet.questions.baseline import CLASS, Baseline, find_baseline, find_
 from agent.fleet.questions.deviations import Deviation, NoMajority, Outlier, PeerGroup, fold_deviations
 from agent.fleet.questions.domains import DOMAINS, Racks, find_shifted_domains
 from agent.fleet.questions.error_rates import RATES, WINDOWS, find_rate_deviations
-from agent.fleet.questions.in_common import add_common_facts
+from agent.fleet.questions.in_common import HOST_PASS, KnownFacts, add_common_facts
 from agent.fleet.questions.kinds import KINDS, DigestGroups
 from agent.fleet.questions.multisets import COUNTS, find_multiset_deviations
-from agent.fleet.questions.options import ORDINARY, Options, find_stale_nodes
+from agent.fleet.questions.options import ORDINARY, Options, submit_stale_nodes
 from agent.fleet.questions.pass_rows import TableScan, read_passes
 from agent.fleet.questions.peer_classes import FACTS, DeviceLoss, ParentClass, read_peer_classes
 
@@ -62,9 +62,10 @@ def find_outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
     windows, rates = tables.submit(WINDOWS), tables.submit(RATES)
     numa_sums, domains, ahead = tables.submit(NUMA_MEMORY), tables.submit(DOMAINS), tables.submit(CLOCKS)
     switches = tables.submit(SWITCH_CLASSES)
-    racks = Racks(tables)
+    racks, stale = Racks(tables), submit_stale_nodes(tables, options)
     peers = read_peer_classes(tables, facts, options)
-    passes = read_passes(tables, DigestGroups(tables, alike))
+    kinds = DigestGroups(tables, alike)
+    passes, of_kinds = read_passes(tables, kinds)
     of_nodes = [  # meanwhile
         *find_multiset_deviations(tables, words, peers, options),
         *find_memory_deviations(tables, sums, peers.of, options),
@@ -74,10 +75,8 @@ def find_outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
         *find_probe_deviations(tables, times, peers.of, options),
         *find_rate_deviations(tables, windows, rates, peers.of, options),
     ]
-    stale = frozenset(find_stale_nodes(tables, options))
-    odds: list[Deviation] = []
+    judged: list[tuple[Pending, list[_Judged]]] = []  # of each pass the things that differ, begun
     mixed: dict[tuple[str, str], list[tuple[Attribute, Any, dict[Any, int]]]] = {}
-    shifted: set[str] = set()  # nodes with another number of rails: their rail 3 may be their neighbours' rail 4
     switch_sizes = {name: count for name, count in sorted(switches(), key=str) if name is not None}
     compared = {name: count for name, count in switch_sizes.items() if count >= options.fewest}
     of = {**peers.of, **dict(zip(compared, compared, strict=True))}
@@ -86,21 +85,29 @@ def find_outliers(tables: Tables, options: Options = ORDINARY) -> Outliers:
         rows = [row for row in every if row[0] in of]
         groups = _count_values(source, part, rows, of, options)
         expected = _baselines(groups, options, peers.devices)
-        deviations = list(_find_deviations(source, part, rows, expected, of, shifted))
-        if part.table == "host":
-            deviations += _find_lost(peers.lost, expected)
-            for wider in peers.wider:
-                deviations += _find_in_small_classes(source, part, every, wider, options)
-        shifted |= {deviation.node for deviation in deviations if deviation.group.key == "rails"}
-        odds += deviations
+        wider_classes = peers.wider if part.table == "host" else ()
+        ways = [_judge(part, rows, expected, of)]
+        ways += (one for wider in wider_classes for one in _judge_small_classes(source, part, every, wider, options))
+        judged.append((source.things({row for one in ways for row in one.deviating}), ways))
         for (attribute, name, place), counts in groups.items():
             normal = expected.get((attribute, name, place))
             if normal is not None and normal.others:
                 mixed.setdefault((attribute.key, name), []).append((attribute, place, counts))
-    answers = fold_deviations([*odds, *of_nodes], stale)
+    odds: list[Deviation] = []
+    shifted: set[str] = set()  # nodes with another number of rails: their rail 3 may be their neighbours' rail 4
+    for begun, (by_class, *small) in judged:
+        things = begun()
+        deviations = list(_find_deviations(by_class, things, shifted))
+        if by_class.part.table == "host":
+            deviations += _find_lost(peers.lost, by_class.expected)
+        deviations += [deviation for one in small for deviation in _find_deviations(one, things, set())]
+        shifted |= {deviation.node for deviation in deviations if deviation.group.key == "rails"}
+        odds += deviations
+    answers = fold_deviations([*odds, *of_nodes], frozenset(node for (node,) in stale()))
     hosts = [nodes for _, nodes in answers]
+    known = KnownFacts(kinds, of_kinds, passes[PARTS.index(HOST_PASS)].counts())
     return Outliers(
-        outliers=add_common_facts(tables, racks, [outlier for outlier, _ in answers], hosts, peers.sizes),
+        outliers=add_common_facts(tables, racks, known, [outlier for outlier, _ in answers], hosts, peers.sizes),
         mixed=[_make_mixed(name, groups) for (_, name), groups in sorted(mixed.items())],
         compared_nodes=sum(peers.sizes.values()),
         compared_switches=sum(compared.values()),
@@ -119,9 +126,22 @@ def _find_lost(lost: list[DeviceLoss], expected: _Expected) -> Iterator[Deviatio
                 yield _make_deviation(attribute, lost_part.peers, None, normal, has, lost_part.node, None)
 
 
-def _find_in_small_classes(
+class _Judged(NamedTuple):
+    """Keys of a pass that differ from what is usual."""
+
+    part: TablePass
+    expected: _Expected
+    of: Mapping[str, str]
+    deviating: set[Row]
+
+
+def _judge(part: TablePass, rows: list[Row], expected: _Expected, of: Mapping[str, str]) -> _Judged:
+    return _Judged(part, expected, of, {row[:-1] for row in rows if any(_compare_row(part, row, expected, of))})
+
+
+def _judge_small_classes(
     source: TableScan, part: TablePass, rows: list[Row], wider: ParentClass, options: Options
-) -> Iterator[Deviation]:
+) -> Iterator[_Judged]:
     """Nodes of small classes that differ from what is usual in the wider one.
 
     Where that has other GPUs, too, a class of which no node has the usual value is meant to be so.
@@ -139,7 +159,7 @@ def _find_in_small_classes(
                     attribute for attribute in part.attributes if any(attribute not in row for row in deviating)
                 ]
             )
-        yield from _find_deviations(source, judged, own, expected, of, set())
+        yield _judge(judged, own, expected, of)
 
 
 def _count_values(
@@ -194,20 +214,15 @@ def _died(
     return Baseline(value, counts[value], sum(counts.values())) if value in counts else None
 
 
-def _find_deviations(
-    source: TableScan,
-    part: TablePass,
-    rows: list[Row],
-    expected: _Expected,
-    of: Mapping[str, str],
-    shifted: set[str],
-) -> Iterator[Deviation]:
+def _find_deviations(judged: _Judged, things: list[Row], shifted: set[str]) -> Iterator[Deviation]:
     """Things whose value is another than the usual one."""
+    part, expected, of, deviating = judged
     elsewhere: dict[tuple[Attribute, str], set[Any]] = {}
     for (attribute, name, _), baseline in expected.items():
         elsewhere.setdefault((attribute, name), set()).update(baseline.values)
-    deviating = [row[:-1] for row in rows if any(_compare_row(part, row, expected, of))]
-    for node, label, *row in source.things(deviating):
+    for node, label, *row in things:
+        if tuple(row) not in deviating:
+            continue
         for attribute, place, value, normal in _compare_row(part, row, expected, of):
             if attribute.rails and node in shifted and value in elsewhere[attribute, of[row[0]]]:
                 continue

@@ -22,24 +22,25 @@ class TableScan(Protocol):
     def counts(self) -> list[Row]:
         """Each combination of the keys, and how many things have it."""
 
-    def things(self, odd: Collection[Row]) -> list[Row]:
+    def things(self, odd: Collection[Row]) -> Pending:
         """Node, label and keys of the things that have such a combination."""
 
     def nodes(self, column: str | None, groups: Iterable[Row]) -> list[Row]:
         """Groups (class, and the value of a column where one is named) and how many nodes their things are on."""
 
 
-def read_passes(tables: Tables, kinds: DigestGroups) -> list[TableScan]:
-    """The rows of each of PARTS, queried at once."""
-    of_kinds: dict[str, Pending] = {}  # by table
+def read_passes(tables: Tables, kinds: DigestGroups) -> tuple[list[TableScan], dict[str, Pending]]:
+    """The rows of each of PARTS, queried at once; by table those of THINGS of one node of each kind."""
+    of_kinds: dict[str, Pending] = {}
     for table, things in THINGS.items():
         alike = kinds.of(table)
         if alike is not None:
             of_kinds[table] = cache(tables.submit_by_keys(things.of_nodes, [(kind.node,) for kind in alike]))
-    return [
+    scans: list[TableScan] = [
         _ByKind(part, kinds, of_kinds[part.table]) if part.table in of_kinds else _ByEngine(tables, part)
         for part in PARTS
     ]
+    return scans, of_kinds
 
 
 class _ByEngine:
@@ -50,8 +51,8 @@ class _ByEngine:
     def counts(self) -> list[Row]:
         return self._begun()
 
-    def things(self, odd: Collection[Row]) -> list[Row]:
-        return self._tables.fetch_by_keys(self._part.things, odd)
+    def things(self, odd: Collection[Row]) -> Pending:
+        return self._tables.submit_by_keys(self._part.things, odd)
 
     def nodes(self, column: str | None, groups: Iterable[Row]) -> list[Row]:
         return self._tables.fetch_by_keys(self._part.nodes[column], groups)
@@ -69,11 +70,16 @@ class _ByKind:
             counts[row] = counts.get(row, 0) + self._kinds[node].nodes
         return [(*row, count) for row, count in counts.items()]
 
-    def things(self, odd: Collection[Row]) -> list[Row]:
+    def things(self, odd: Collection[Row]) -> Pending:
         wanted = set(odd)
         rows = [row for row in self._of_each_kind if row[2:] in wanted]
-        nodes = self._all.members(self._part.table, {self._kinds[row[0]] for row in rows})
-        return [(node, *row[1:]) for row in rows for node in nodes[self._kinds[row[0]]]]
+        members = self._all.submit_members(self._part.table, {self._kinds[row[0]] for row in rows})
+
+        def things() -> list[Row]:
+            nodes = members()
+            return [(node, *row[1:]) for row in rows for node in nodes[self._kinds[row[0]]]]
+
+        return things
 
     def nodes(self, column: str | None, groups: Iterable[Row]) -> list[Row]:
         kinds: dict[Row, set[Kind]] = {group: set() for group in groups}

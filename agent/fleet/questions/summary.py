@@ -5,7 +5,7 @@ days ago, and whose own report has no finding about it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 import msgspec
@@ -230,7 +230,7 @@ def _select_frequent(reasons: dict[str, int]) -> list[tuple[str, int]]:
     return sorted(frequent, key=lambda row: (-row[1], row[0]))[:REASONS]
 
 
-def _states(tables: Tables, kinds: list[Kind] | None) -> list[Row]:
+def _states(tables: Tables, kinds: Collection[Kind] | None) -> list[Row]:
     """How each rule ended, why, and on how many nodes."""
     if kinds is None:
         return tables.rows(STATES)

@@ -12,11 +12,12 @@ import msgspec
 from agent.fleet.rows.device_fields import GpuFields, NetdevFields, NpuPortFields
 from agent.fleet.rows.recent import Recent
 from agent.fleet.rows.report_fields import ReportFields
-from agent.fleet.rows.row_columns import COMPARED_WORDS, compile_row
+from agent.fleet.rows.row_columns import compile_row
 from agent.fleet.table import Table
 from agent.fleet.tables import GPU, NETDEV
 from agent.model.gpu import Gpu, NpuPort
 from agent.model.nic import Netdev
+from agent.model.peers import COMPARED_WORDS
 from agent.rules.peers.fields import NOTHING, PeerField, Value, list_fields
 
 _LONGEST = 120  # of a value

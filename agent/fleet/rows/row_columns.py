@@ -8,11 +8,10 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from agent.fleet.table import BOOL, FLOAT, INT, TEXT, Table
-from agent.model.peers import list_words, read_types
+from agent.model.peers import COMPARED_WORDS, list_words, read_types
 
 LEAST, MOST = -(2**63), 2**63 - 1  # of a number in a column; counters are 64 bits without sign
 Int = Annotated[int, msgspec.Meta(ge=LEAST, le=MOST)]
-COMPARED_WORDS = ("equal", "usual")
 Row = tuple[Any, ...]
 S = TypeVar("S", bound=msgspec.Struct)
 _TYPES: dict[str, Any] = {TEXT: str | None, INT: Int | None, FLOAT: float | None, BOOL: bool | None}

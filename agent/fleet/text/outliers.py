@@ -7,10 +7,10 @@ from itertools import groupby
 from agent.fleet.questions.deviations import NoMajority, Outlier
 from agent.fleet.questions.multisets import ABSENT
 from agent.fleet.questions.outliers import Outliers
-from agent.fleet.rows.row_columns import COMPARED_WORDS
 from agent.fleet.text.parts import count, hosts, name_asked, number, share, wrap_item
 from agent.model.gpu import Gpu, NpuPort
 from agent.model.nic import Netdev
+from agent.model.peers import COMPARED_WORDS
 from agent.outputs.text.lines import BLANK, Line, make_heading, wrap_paragraph
 from agent.rules.peers.fields import list_fields
 

@@ -266,10 +266,12 @@ def test_whole_tables(capfd, dataset, tmp_path):
 
 @pytest.mark.usefixtures("real_commands")
 def test_a_question_needs_neither_pandas_nor_pyarrow(dataset):
+    """Nor what surrounds DuckDB's engine (before 1.4 it is within), nor what makes rows of reports."""
     code = (
         "import sys; from agent.cli.main import run; "
         f"code = run(['fleet', 'outliers', '--dataset', {dataset!r}]); "
-        "print([each for each in ('pandas', 'pyarrow', 'numpy') if each in sys.modules], file=sys.stderr)"
+        "dear = {'pandas', 'pyarrow', 'numpy', 'agent.fleet.rows', *(['duckdb'] if '_duckdb' in sys.modules else [])}; "
+        "print(sorted(dear & sys.modules.keys()), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=110, check=True)
     assert done.stderr == "[]\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pyarrow as pa
@@ -97,12 +98,16 @@ def test_files_of_an_earlier_version_lack_columns(dataset):
 
 @pytest.mark.parametrize("older", [0, -1])
 def test_a_column_that_some_files_have(tmp_path, monkeypatch, older):
+    """Those of the ingests of an earlier version have fewer: all of one ingest have the same."""
     monkeypatch.setattr("agent.fleet.ingest.run.NODES_A_BUCKET", 4)
     take(tmp_path / "dataset", *(report(f"n{n}") for n in range(6)))
     files = sorted(open_dataset(str(tmp_path / "dataset")).latest("host"))
     assert len(files) == 2
     whole = parquet.read_table(files[older])
-    parquet.write_table(whole.drop_columns(["driver"]), files[older])
+    earlier = os.path.basename(files[older]).replace("00000001-", "00000000-", 1)
+    parquet.write_table(whole.drop_columns(["driver"]), os.path.join(os.path.dirname(files[older]), earlier))
+    manifest = tmp_path / "dataset" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(os.path.basename(files[older]), earlier))
     engine = engine_of(tmp_path / "dataset")
     rows = engine.rows(table_query("host", ["node", "driver"]))
     assert {node for node, driver in rows if driver is None} == set(whole["node"].to_pylist())
