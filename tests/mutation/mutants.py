@@ -16,6 +16,8 @@ _TEXTS = frozenset({"summary", "impact", "remedy", "label", "evidence", "what", 
 _REASONED = frozenset({"Unknown", "NotApplicable", "Evidence"})  # all but the first argument is text
 _ANSWERS = frozenset({"unknown", "not_applicable"})  # of a subject: every argument is text
 _MOVED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+# Modules that judge nothing by themselves: pages, catalogues, and the engine, which has tests of its own
+_NO_RULES = frozenset({"pages", "catalogue", "engine", "fingerprints", "renamed", "rule", "__init__"})
 _LEAVE = (ast.Return, ast.Continue, ast.Break)
 
 Change = Callable[[], None]
@@ -40,6 +42,11 @@ class Mutant(NamedTuple):
     lines: range  # of the code that is changed
     apply: Change
     narrows: bool  # what is left out asks only whether something is there: the types may need it, and nothing else
+
+
+def judges(module: str) -> bool:
+    """Whether a module is one of rules, or of what they share."""
+    return module.startswith("agent.rules.") and module.rpartition(".")[2] not in _NO_RULES
 
 
 def mutants(module: str, source: str) -> list[Mutant]:

@@ -7,11 +7,11 @@ import ast
 import gc
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from tests.mutation.mutants import Mutant
+from tests.mutation.mutants import Mutant, judges
 
 _ANNOTATIONS = __future__.annotations.compiler_flag
 _Cached: type = type(cache(int))
@@ -36,28 +36,41 @@ def put(mutant: Mutant) -> None:
 
 def forget() -> None:
     """Empty the caches of the rules: what was worked out before hides who asks for it, and what was changed."""
-    for cached in _objects().caches:
+    objects = _objects()
+    for cached in objects.caches:
         cached.cache_clear()
+    for values, names in objects.properties:
+        for name in names:
+            values.pop(name, None)
 
 
 class _Objects(NamedTuple):
     functions: dict[tuple[str, str, int], list[FunctionType]]  # by file, name and line of their code
     caches: list[Any]  # what functools.cache made: a value from before hides a change
+    properties: list[tuple[dict[str, Any], frozenset[str]]]  # likewise of cached_property: where, and their names
 
 
 @cache
 def _objects() -> _Objects:
     """Every function that exists, whatever holds it: a name, a decorator, a table, a partial, a closure."""
-    result = _Objects({}, [])
+    result = _Objects({}, [], [])
     gc.unfreeze()  # what tests/conftest.py took out of sight
     gc.collect()
     for get_object in gc.get_objects():
         if type(get_object) is FunctionType:
             code = get_object.__code__
             result.functions.setdefault((code.co_filename, code.co_name, code.co_firstlineno), []).append(get_object)
-        elif type(get_object) is _Cached and str(get_object.__module__).startswith("agent.rules."):
+        elif type(get_object) is _Cached and judges(str(get_object.__module__)):
             result.caches.append(get_object)
+        elif judges(str(type(get_object).__module__)) and (names := _cached_properties(type(get_object))):
+            result.properties.append((get_object.__dict__, names))
+    gc.freeze()  # a child that searches through it copies all of its memory
     return result
+
+
+@cache
+def _cached_properties(kind: type) -> frozenset[str]:
+    return frozenset(n for part in kind.__mro__ for n, value in vars(part).items() if type(value) is cached_property)
 
 
 def look_around() -> None:

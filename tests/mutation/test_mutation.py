@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from tests.mutation.children import CannotRun, survivors
 from tests.mutation.mutants import mutants
 from tests.mutation.patch import look_around, put
+from tests.mutation.reach import Reach
 from tests.mutation.run import list_mutants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,8 +91,66 @@ def test_parts_are_all_mutants_and_each_is_of_few_families() -> None:
     assert all(".neuron." in name for name in parts[3])
 
 
+class OnceCheck:
+    """A check that passes in one process and not in the next."""
+
+    family, modules, is_quick = "", frozenset[str](), True
+
+    def __init__(self, name: str, end: Callable[[], None]) -> None:
+        self.name, self._end, self._pid = name, end, os.getpid()
+
+    def run(self) -> None:
+        if os.getpid() != self._pid:
+            self._end()
+
+
+def _fail() -> None:
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        (_fail, "once fails without a mutant when it is run again"),
+        (lambda: os._exit(3), "ended its process, status 768"),
+    ],
+)
+def test_a_check_that_fails_without_a_mutant_is_an_error(end: Callable[[], None], message: str) -> None:
+    """Else it would notice every mutant that it reaches."""
+    reach = Reach(set())
+    reach.follow(OnceCheck("well", lambda: None))
+    assert [] == survivors([], reach, 1)
+
+    reach.follow(OnceCheck("once", end))
+    with pytest.raises(CannotRun, match=f"^{message}$"):
+        survivors([], reach, 1)
+
+
+TWICE = """import sys, pytest
+from tests.mutation.checks import TestCheck
+class Twice:
+    def pytest_runtestloop(self, session):
+        for item in session.items * 2:
+            TestCheck(item).run()
+        return True
+sys.exit(pytest.main(["-pno:cacheprovider", sys.argv[1]], plugins=[Twice()]))
+"""
+
+
+@pytest.mark.usefixtures("real_commands")
+def test_a_test_with_fixtures_can_be_run_again(tmp_path: Path) -> None:
+    """Its folder is a new one each time."""
+    file = tmp_path / "test_own.py"
+    file.write_text("def test_own(tmp_path):\n    (tmp_path / 'own').mkdir()\n")
+    done = subprocess.run(
+        [sys.executable, "-c", TWICE, str(file)], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+
+    assert 0 == done.returncode, done.stdout[-2000:]
+
+
 SHELVED = """from __future__ import annotations
-from functools import cache, partial
+from functools import cache, cached_property, partial
 def _guard(limit, number): return number < limit
 def _made(limit):
     def inner(number): return number < limit
@@ -102,6 +164,10 @@ TABLE = {"lambda": (lambda n: n < 5, lambda n: n < 7), "partial": partial(_guard
 class Held:
     @staticmethod
     def static(number): return number < 5
+    @cached_property
+    def property(self): return self.number < 5
+HELD = Held()
+HELD.number = 5
 """
 
 
@@ -115,6 +181,7 @@ class Held:
         ("kept: `number < 5` -> `number <= 5`", "kept[0](5)"),
         ("cached: `number < 5` -> `number <= 5`", "cached(5)"),
         ("Held.static: `number < 5` -> `number <= 5`", "Held.static(5)"),
+        ("Held.property: `self.number < 5` -> `self.number <= 5`", "HELD.property"),
         ("_made: `number < limit` -> `True`", "TABLE['closure'](9)"),
     ],
 )

@@ -95,8 +95,8 @@ def source_unit(source: str) -> str:
     >>> source_unit("/etc/nccl.conf:3"), source_unit("environment of pid 4711 (python3)")
     ('/etc/nccl.conf', 'environment of pid 4711 (python3)')
     """
-    file, colon, line = source.rpartition(":")
-    return file if colon and line.isdecimal() else source
+    file, _, line = source.rpartition(":")
+    return file if line.isdecimal() else source
 
 
 def parse_number(value: str) -> int | None:

@@ -273,10 +273,10 @@ def _find_dark_lane(module: TransceiverModule) -> list[Lane]:
 
 
 def _find_all_dark(module: TransceiverModule) -> list[Lane]:
-    """Its lanes where all of them measure what they receive, none receives light, and one sends some."""
+    """The lanes of a module that receives no light, where all of them measure it and one sends some."""
     sends = any(lane.tx_power_dbm is not None and lane.tx_power_dbm > DARK_DBM for lane in module.lanes)
     measured = all(lane.rx_power_dbm is not None for lane in module.lanes)
-    return list(module.lanes) if sends and measured and not any(map(is_lit, module.lanes)) else []
+    return list(module.lanes) if sends and measured else []
 
 
 def _describe_dark(lane: Lane) -> tuple[str, str, tuple[str, str]]:

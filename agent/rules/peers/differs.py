@@ -72,8 +72,7 @@ def peer_differs(context: RuleContext) -> Iterator[Result]:
     compared: set[str] = set()
     for group in groups.values():
         if len(group) > 1:
-            if group[0].kind in _ANSWERED:
-                compared |= _list_compared(group)
+            compared |= _list_compared(group)
             found = list(compare_parts(group, context.settings.free_fields | _list_judged(context, group)))
             differences = [_turn(one) for one in found if isinstance(one, PeerDifference)]
             differences = _drop_repeated(differences)

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent.model.finding import Finding
+from agent.model.finding import SEVERITIES, Finding
 from agent.model.node import Event
 from agent.model.report import Report
 from agent.rules.host.error_numbers import explain_number
+from agent.rules.host.meaning import read_meanings
 from agent.rules.host.service_sentences import CONTEXT, SERVICE_MEANINGS
 from agent.rules.host.stated_failures import driver_reports_failure, service_reports_failure
 from agent.rules.pages import read_sections
@@ -36,6 +37,14 @@ LSMOD = (
     "nvidia              11571200  1 nvidia_uvm\n"
 )
 WITH_UMAD = f"{LSMOD}ib_umad                40960  0\nib_core               442368  1 ib_umad\n"
+
+
+@pytest.mark.parametrize("rule", ["tool-reports-fault", "driver-reports-failure", "service-reports-failure"])
+def test_each_meaning_states_its_severity_and_confidence(rule: str) -> None:
+    rows = read_meanings(rule)
+    assert rows
+    assert {row.severity for row in rows.values()} <= {*SEVERITIES}
+    assert {row.confidence for row in rows.values()} <= {"high", "medium", "low"}
 
 
 def smi(name: str, count: int = 8, state: str | None = "In Progress") -> str:
