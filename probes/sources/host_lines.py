@@ -28,7 +28,7 @@ _BETWEEN = lazy_pattern(
     r"(?:[=#*]{2,40}|-{2,40}|[=-]{1,40}>|>{2,8}) ?(?P<host>[A-Za-z][\w.-]{1,62}) ?[=#*<>-]{0,40}:?[ \t]*"
 )
 _DEVICE = lazy_pattern(  # what else than hosts a loop names above what it prints
-    r"(?:mlx[45]_|GPU|NPU|[gn]pu(?=\d$)|eth|en[ops]|ib|accel|hl|rank|card|bond|nvme|nvswitch|switch|port|device|nd|test|"
+    r"(?:mlx[45]_|GPU|NPU|[gn]pu(?=\d$)|eth|en[ops]|ib|accel|hl|rank|card|bond|nvme|mc|csrow|nvswitch|switch|port|device|nd|test|"
     r"step|iter|sample|run)[\w.]{0,12}"
 )
 _IS_HOST = lazy_pattern(  # whatever is behind the name: sentences of tools are read behind one, too

@@ -37,6 +37,9 @@ _SIGNS = (
     "device_ip & ipaddr",
     "gpu 0|-smi & docker|podman|apptainer|singularity|nerdctl|wc -l|grep -c",
     "inet | up  & plan|/etc/|rail",
+    "lldp|neighbors & plan|cabl|wiring|netbox|expected|design|documented",
+    "/etc/hosts|getent|has address|nslookup|dig |ping  & inet| up |getent|has address|nslookup|dig |/etc/hosts",
+    "=0x & pkey|0x8|0x7fff",
 )
 _ROW_OF_NUMBERS = lazy_pattern(
     r"(?m)^[^\n]{0,100}?(?:(?:\d{1,3}\.){3}\d{1,3}(?:[ \t|,;/\"]|$)"

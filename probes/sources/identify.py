@@ -426,8 +426,9 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     _row(commands.NVSM_HEALTH, r"^[ \t]*\S[^\n]{2,100}\.{3,100} ?(?:Healthy|UnHealthy)[ \t]*$"),
     _row(
         commands.MEASURED,
-        r"(?i)^[^\n]{0,80}\bbandwidth\b[^\n]{0,40}$",
-        r"^[ \t]{0,8}(?:(?:\w{1,8}\\D)?[ \t]{1,16}0[ \t]{1,12}1[ \t]{1,12}2\b|\w{1,8}\\D[ \t]{1,16}0[ \t]{1,12}1\b)"
+        r"(?i)^[^\n]{0,80}(?:\bbandwidth\b|\b[GM]B/s)[^\n]{0,40}$",
+        r"^[ \t]{0,12}(?:(?:\w{1,8}[\\/]D|(?i:gpus?|dev(?:ice)?|npu))?[ \t]{1,16}0[ \t]{1,12}1[ \t]{1,12}2\b"
+        r"|\w{1,8}\\D[ \t]{1,16}0[ \t]{1,12}1\b)"
         r"[\d \t]{0,400}$",
     ),
     _row(commands.MEASURED, r"^[ \t]*(?:Host to Device|Device to Host) Bandwidth, \d{1,3} Device\(s\)"),

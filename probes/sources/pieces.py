@@ -161,8 +161,13 @@ def name_pieces(file: str, text: str) -> tuple[dict[str, OutputPiece], list[Unus
     if saved_name(commands.SHEET) not in found and (compared := _compare_parts(file, text, found, unread)):
         found |= compared
         unread = [output for output in unread if output.is_known]
+    if _MASTER in text:  # the one on standby was asked as well
+        found = {name: piece for name, piece in found.items() if _STANDBY not in piece.text or _MASTER in piece.text}
     found |= _compare_sides(file, text)
     return (found | _find_settings(file, text) if found else found), unread
+
+
+_MASTER, _STANDBY = "SMINFO_MASTER", "SMINFO_STANDBY"
 
 
 def _add_other(unread: list[UnusedOutput], output: UnusedOutput) -> None:

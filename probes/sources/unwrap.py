@@ -305,6 +305,8 @@ def _find_shapes(lines: list[str], width: int) -> set[str]:
 def _goes_on(line: str, after: str, begun: set[str]) -> bool:
     if _ROW.match(after) or after.startswith("\t"):  # no line is broken at a tabulator: this one is indented
         return False
+    if after.split()[1:] and line.split() == [str(number) for number in range(len(after.split()) - 1)]:
+        return False  # the heading of a matrix, and a row with a cell for each of its numbers
     if line.endswith(_FRAMES):
         return bool(after.strip()) and not after.strip("= ")  # the rest of a heading
     return _shape(after) not in begun | {_shape(line)} or _is_heading(line, after)

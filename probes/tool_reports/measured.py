@@ -14,12 +14,15 @@ from probes.tool_reports.facts import ToolReport, state_fault
 
 _LIMIT_LINE = 2000
 _FEWEST_GPUS = 2
+_ALIKE = 0.8  # of the median: pairs that are alike
 _SHARE = 0.6  # of the median of the others; links of two generations differ by half
-_TITLE = lazy_pattern(r"\bbandwidth\b", re.IGNORECASE)
+_TITLE = lazy_pattern(r"\bbandwidth\b|\b[GM]B/s", re.IGNORECASE)
 _DIRECT = lazy_pattern(r"\bUnidirectional P2P=Enabled\b|^memcpy CE GPU\(row\) (?:->|<-) GPU\(column\)")
 _TO_HOST = lazy_pattern(r"(?:Host to Device|Device to Host) Bandwidth, \d{1,3} Device\(s\)")
 _TRANSFER = lazy_pattern(r"\d{4,12}\s+(?P<rate>\d{1,5}(?:\.\d{1,3})?)")
 _LARGE = 1_000_000  # bytes; smaller transfers are slow by themselves
+_OF_GPUS = ("gpu", "gpus", "device", "dev", "npu")  # a heading whose numbers are theirs
+_CORNER = lazy_pattern(r"\w{1,8}[\\/]D")
 _NARROW = 8.0  # GB/s; 16 lanes of PCIe 3.0 carry 10 to 13
 
 
@@ -29,6 +32,9 @@ def list_slow_gpus(text: str) -> list[ToolReport]:
     >>> text = "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n 0 1 2 3\n 0 55.6 55.7 12.9 55.6\n"
     >>> [(report.subject, report.detail) for report in list_slow_gpus(text)]
     [('NVIDIA 2', (('what', '12.9 GB/s, the others 55.6 GB/s'),))]
+    >>> pairs = "copies, GB/s\n D/D 0 1 2 3\n 0 999 46 46 46\n 1 46 999 46 11.5\n 2 46 46 999 46\n 3 46 12 46 999\n"
+    >>> [(report.code, report.detail) for report in list_slow_gpus(pairs)]
+    [('measured-pair', (('what', 'GPU1 to GPU3 11.5 GB/s, the other pairs 46 GB/s'),))]
     """
     lines = short_lines(text, _LIMIT_LINE)
     tables, of_host = list(_read_tables(lines)), _list_transfers(lines)
@@ -38,7 +44,7 @@ def list_slow_gpus(text: str) -> list[ToolReport]:
         return [state_fault("measured-host", None, what)] if slowest < _NARROW else []
     require(tables, "no table of bandwidths of two GPUs or more")
     slow: dict[int, ToolReport] = {}
-    narrow: list[ToolReport] = []
+    narrow, pairs = list[ToolReport](), list[ToolReport]()
     for title, rows in tables:
         if _DIRECT.search(title):
             narrow += list(_list_narrow(title, rows))
@@ -51,7 +57,19 @@ def list_slow_gpus(text: str) -> list[ToolReport]:
             if len(others) > 1 and own and max(own) < _SHARE * find_median(others):
                 what = f"{find_median(own):g} GB/s, the others {find_median(others):g} GB/s"
                 slow.setdefault(gpu, state_fault("measured-slow", f"NVIDIA {gpu}", what, f"{title}: {what}"))
-    return [*slow.values(), *narrow[:1]]
+        pairs += [] if slow or narrow else _list_slow_pairs(title, rows)
+    return [*slow.values(), *narrow[:1], *pairs[:1]]
+
+
+def _list_slow_pairs(title: str, rows: dict[int, dict[int, float]]) -> list[ToolReport]:
+    """The one pair that is far slower than the others, where these are alike."""
+    values = {(row, to): value for row, own in rows.items() for to, value in own.items() if row != to and len(rows) > 1}
+    usual = find_median(values.values()) if values else 0.0
+    odd = [pair for pair, value in values.items() if value < _ALIKE * usual]
+    if len({frozenset(pair) for pair in odd}) != 1 or values[odd[0]] >= _SHARE * usual:
+        return []
+    what = f"GPU{odd[0][0]} to GPU{odd[0][1]} {values[odd[0]]:g} GB/s, the other pairs {usual:g} GB/s"
+    return [state_fault("measured-pair", None, what, f"{title}: {what}")]
 
 
 def _list_transfers(lines: list[str]) -> list[tuple[float, str]]:
@@ -100,8 +118,10 @@ def _read_tables(lines: list[str]) -> Iterator[tuple[str, dict[int, dict[int, fl
         if len(columns) >= _FEWEST_GPUS and rows and _TITLE.search(title):
             yield title, rows
         columns, rows = [], {}
-        labelled = "\\" in words[0] and words[0] != "D\\D" if words else False  # rows are directions: "Dir\\D"
-        numbers = words[1:] if words and "\\" in words[0] else words
+        corner = words[0] if words else ""
+        of_gpus, is_corner = corner.lower() in _OF_GPUS, _CORNER.fullmatch(corner) is not None
+        labelled = of_gpus or (is_corner and len(corner) > len("D/D"))  # rows are directions: "Dir\\D"
+        numbers = words[1:] if of_gpus or is_corner else words
         if numbers and numbers == [str(number) for number in range(len(numbers))]:
             columns = list(range(len(numbers)))
         elif words:

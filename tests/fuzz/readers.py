@@ -462,6 +462,8 @@ READERS: tuple[Reader, ...] = (
         "probes.tool_reports.ends.agree:list_disagreements",
         "leaf1# show run\ninterface Eth1/4\n description ens2\n mtu 1500\n\nn1:~ # ip link\n2: ens2: <UP> mtu 9000\n",
         "# slurm.conf\nNodeName=c[1-8] CPUs=64 Gres=gpu:4 State=UNKNOWN\nNodeName=c1 Name=gpu File=/dev/nvidia[0-2]\n",
+        "Cable plan\nn7 ens7 -> swp7\nLLDP\nn7 ens7 swp8\n$ cat /etc/hosts\n10.4.0.80 n8\n$ dig +short n8\n10.4.0.8\n",
+        "a=0x21: 0xb83fd20300aa0001=full;\n$ cat g pkeys/0\nfe80::b83f:d203:00aa:0003\n0xffff\n0x0000\nib0.8021\n",
         "$ cat /etc/a.conf\nvm.a = 1\n$ sysctl vm.a\nvm.a = 2\nrouter bgp 65000\n neighbor 10.0.0.1 remote-as 1",
     ),
     lenient("probes.tool_reports.ends.read:read_facts", "admin@tor:~$ show pfc priority\nLossless prio\nEth1  3\n"),

@@ -40,7 +40,8 @@ FAILURE_WORDS = {  # of several the first
     ),
     "heat": FailureWords(
         "temperature, power or cooling is out of its limits",
-        r"(?i:thermal|\btemps?\b|temperature|overheat|too hot|throttl|\bpower\b|voltage|\bfan\b|\bPSU\b|brake)",
+        r"(?i:thermal|\btemps?\b|temperature|overheat|too hot|throttl|\bpower\b(?!.*dBm)|"
+        r"voltage|\bfan\b|\bPSU\b|brake)",
         "The device slows down, and switches itself off where that does not help: the whole job runs at its speed.",
     ),
     "less": FailureWords(
@@ -52,7 +53,7 @@ FAILURE_WORDS = {  # of several the first
     "link": FailureWords(
         "a link between devices failed",
         r"(?i:nvlink|\bxgmi|c2c|\bhccs|fabric|inband|\blinks?\b|\blanes?\b|\btraining\b(?! (?:job|step|script|run))|"
-        r"carrier|\bcables?\b|transceiver|optic|\bmodule \d|\bFEC\b|\bBER\b|CRC|symbol err|\b[Pp]olling\b|"
+        r"carrier|\bcables?\b|transceiver|optic|dBm|\bmodule \d|\bFEC\b|\bBER\b|CRC|symbol err|\b[Pp]olling\b|"
         r"(?<!\b\d )(?<!\b\d\d )\bdown\b|loss of si|no (?:link|signal))",
         "What uses it fails, waits, or takes a slower way around it.",
     ),
@@ -139,7 +140,7 @@ _OF_THEME = (  # what shows a part whose name has no such form, by the words of 
         "nvme list; lsblk; cat /proc/mdstat; dmesg -T",
     ),
     (
-        r"\brpm\b|\bfans?\b|\bpumps?\b|\bcool|\bflow\b|\bleak|\bpsu|\bpower\b|\bvolt|\bamps?\b|breaker|\bpdu\b|\binlet",
+        r"\brpm\b|\bfans?\b|\bpumps?\b|\bcool|\bflow\b|\bleak|\bpsu|\bpower\b(?!.*\bdbm)|\bvolt|\bamps?\b|breaker|\bpdu\b|\binlet",
         "ipmitool sdr elist; ipmitool sel elist; ipmitool dcmi power reading",
     ),
     (r"\boffset\b|\bptp\b|\bntp\b", "chronyc tracking; chronyc sources; timedatectl"),

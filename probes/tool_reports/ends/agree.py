@@ -10,6 +10,7 @@ from ipaddress import ip_address, ip_interface
 from probes.named_tuple import NamedTuple
 from probes.text import ParseError, check_length
 from probes.tool_reports.ends.forms import HOST, SWITCH
+from probes.tool_reports.ends.listed import list_unlisted
 from probes.tool_reports.ends.read import EVERY, GPUS, GPUS_OF_NODE, HEADING, SideFact, read_facts
 from probes.tool_reports.ends.twice import list_numbers_twice
 from probes.tool_reports.facts import ToolReport, state_fault
@@ -97,7 +98,8 @@ def list_disagreements(text: str) -> list[ToolReport]:
         part = other.part or one.part
         what = f"{one.name}: {_describe(one, other)}, {_describe(other, one)}"
         found.setdefault((one.name, part), state_fault(code, part if part not in ("", EVERY) else None, what))
-    reports = [*found.values(), *list_numbers_twice(text.splitlines())]
+    lines = text.splitlines()
+    reports = [*found.values(), *list_unlisted(lines, facts), *list_numbers_twice(lines)]
     if not reports:
         raise ParseError("no two sides that differ")
     return reports[:_MOST_REPORTS]

@@ -55,7 +55,13 @@ LINES = (
     _form(r"\bvlan protocol 802\.1Q id (?P<VLAN>\d{1,4})\b|^\s*VLAN_ID=(?P<VLAN_2>\d{1,4})", HOST),
     _form(r"^\s+id: (?P<VLAN>\d{1,4})\s*$", HOST, "vlans:"),
     _form(r"^[ \t]*(?:\d{1,6}: )?(?:eth|en|ib|bond)\w{1,16}\.(?P<VLAN>\d{1,4})(?:@|:|\s)", HOST),
-    _form(r"'(?P<dscp_of>\d{1,2})' ?: ?'(?P<class_of>\d)'", SWITCH, "dscp_to_tc"),
+    _form(r"['\"](?P<dscp_of>\d{1,2})['\"] ?: ?['\"](?P<class_of>\d)['\"]", SWITCH, "dscp_to_tc"),
+    _form(r"^\s*(?P<dscp_of>\d{1,2})[ \t:|>=-]{1,20}(?P<class_of>[0-7])\s*$", SWITCH, "dscp"),
+    _form(
+        r"(?i)\bdscp[ :=]{1,3}(?P<dscp_of>\d{1,2})\b.{0,20}?"
+        r"\b(?:tc|traffic[- ]class|prio(?:rity)?|switch-prio\w*|queue)[ :=]{1,3}(?P<class_of>[0-7])\b", SWITCH,
+    ),
+    _form(r"^\s*switch-priority\s+(?P<PFC>[0-7](?:,[0-7]){0,7})\s", SWITCH),
     _form(r"\bqos map dscp (?P<dscp_of>\d[\d ]{0,60}) to traffic-class (?P<class_of>\d)", SWITCH),
     _form(r"(?:Global tclass=|NCCL_IB_TC=)(?P<DSCP>\d{1,3})\b", HOST),
     _form(
@@ -92,7 +98,7 @@ LINES = (
 )  # fmt: skip
 BELOW_COMMANDS = (  # a bare value, behind its command
     _form(r"/sys/class/net/\S{1,32}/mtu => (?P<MTU>\d{3,5})$"),
-    _form(r"cma_roce_tos\b.{0,60} => (?P<DSCP>\d{1,3})$", HOST),
+    _form(r"(?:cma_roce_tos|default_roce_tos)\b.{0,60} => (?P<DSCP>\d{1,3})$", HOST),
     _form(r"pfc_enable\b.{0,20} => \"?(?P<PFC>[0-7](?:,[0-7]){0,7})\"?$", SWITCH),
     _form(rf"\bmodinfo -F ?version nvidia\b.{{0,20}} => (?P<driver_version>{_VERSION})$", "installed"),
     _form(rf"/sys/module/nvidia/version\b.{{0,20}} => (?P<driver_version>{_VERSION})$|{_DRIVER_ASKED}", "loaded"),

@@ -44,12 +44,17 @@ _PORT = (
     r"(?:(?:[Ee]thernet-?|[Ee]th?|HundredGigE|FourHundredGigE|\d{2,3}GE) ?\d{1,3}(?:[/:]\d{1,3}){0,3}"
     r"|swp\d\w{0,6}|(?:xe|et)-\d{1,2}/\d{1,2}/\d{1,3})"
 )
-_NAMED = lazy_pattern(rf"(?<![\w.])(?:(?P<port>{_PORT})|(?P<interface>{INTERFACE}|en[ops]\d))(?!\w)")
+_NAMED = lazy_pattern(rf"(?:(?<![\w.])|(?<=lldp\.))(?:(?P<port>{_PORT})|(?P<interface>{INTERFACE}|en[ops]\d))(?!\w)")
 _LINKED = lazy_pattern(r"(?i)\b(?:desc(?:r(?:iption)?)?|PortID|PortDescr|neighbor|port name|alias)\b")
 _OF_LOOP = lazy_pattern(  # the heading of a part
     r"[ \t=#>-]{0,12}(?:NPU|npu|dev(?:ice)?|chip)?[ _-]?(?P<value>\d{1,2})[ \t=:-]{0,12}"
 )
 _BARE = lazy_pattern(r"[\"']?[\w.,:+-]{1,80}[\"']?")
+CABLE, PLAN, FOUND = "cable", "plan", "LLDP"
+_PLANNED = lazy_pattern(
+    r"(?i)\b(?:plan(?:ned)?|cabl(?:es?|ing)|wiring|netbox|expected|design(?:ed)?|documented|as-built)\b"
+)
+_SEEN = lazy_pattern(r"(?i)\blldp|\bneighbou?rs\b")
 _FEW_LINES = 4  # below a command that prints a value
 GPUS, GPUS_OF_NODE, _NPU, EVERY = "number of GPUs", "GPUs of a node", "address of NPU", "all"
 CLASS_OF_DSCP = "class of a DSCP"
@@ -94,7 +99,8 @@ def read_facts(text: str) -> tuple[list[SideFact], frozenset[tuple[str, str, str
     >>> [(fact.name, fact.side, fact.part, set(fact.values)) for fact in facts], set(joined)
     ([('MTU', 'switch', 'Ethernet1/4', {'1500'})], {('Ethernet1/4', 'ens2', 'description ens2 of n1')})
     """
-    place, above = _Position(), ""
+    place, above, source, heading = _Position(), "", "", ""
+    cables = list[SideFact]()
     found: dict[tuple[str, str, str, str], SideFact] = {}
     joined: set[tuple[str, str, str]] = set()
     lines = text.splitlines()[:_MOST_LINES]
@@ -107,8 +113,14 @@ def read_facts(text: str) -> tuple[list[SideFact], frozenset[tuple[str, str, str
         ports, interfaces = _list_named(line)
         named = ports + interfaces
         is_joining = (len(ports) == len(interfaces) == 1) or bool(_LINKED.search(line))
-        if is_joining:
-            joined |= {(*pair, line.strip()) for pair in _join(ports, interfaces, place.part)}
+        is_planned, is_seen = _PLANNED.search(line) is not None, _SEEN.search(line) is not None
+        if is_planned != is_seen:
+            source, heading = PLAN if is_planned else FOUND, without_names(line)
+        for port, interface in _join(ports, interfaces, place.part) if is_joining else ():
+            joined.add((port, interface, line.strip()))
+            if source:
+                machine = f"{place.machine} {heading}"  # all words that may name the host
+                cables.append(SideFact(CABLE, source, interface, frozenset({port}), line.strip(), machine))
         if named and (new or (len(named) == 1 and not (is_joining and place.part))):
             place = place._replace(part=named[0])
         elif "$" in place.head and (loop := _OF_LOOP.fullmatch(line)):
@@ -121,13 +133,27 @@ def read_facts(text: str) -> tuple[list[SideFact], frozenset[tuple[str, str, str
             old = found.get(key)
             found[key] = fact if old is None else old._replace(values=old.values | fact.values)
         above = (above + "\n" + line)[-_LONGEST:]
-    facts = list(found.values())
+    facts = [*found.values(), *cables]
     pfc = [fact for fact in facts if (fact.name, fact.side) == ("PFC", SWITCH)]
     lossless = {value for fact in pfc for value in fact.values}
     dscps = frozenset(fact.part for fact in facts if fact.name == CLASS_OF_DSCP and fact.values & lossless)
     if dscps:
         facts.append(pfc[0]._replace(name="DSCPs of lossless classes", part="", values=dscps))
     return facts, frozenset(joined)
+
+
+def without_names(line: str) -> str:
+    """A line without the ports and interfaces that it names."""
+    return _NAMED.sub(" ", line)
+
+
+def list_places(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Each line with its machine, and the command or heading that it is itself."""
+    place = _Position()
+    for line in lines:
+        new = _open_place(line, place, is_alone=False) if line.strip() else None
+        place = new or place
+        yield line, place.machine, new.head if new else ""
 
 
 def _open_place(line: str, before: _Position, is_alone: bool) -> _Position | None:

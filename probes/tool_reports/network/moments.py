@@ -29,6 +29,13 @@ _COUNTER = lazy_pattern(
     r"(?P<count>\d{1,20})(?:@[\d.]{1,24})?[ \t;,]{0,8}"
 )
 
+_KEYED = lazy_pattern(r"(?<![\w./])(?P<name>[A-Za-z][\w.-]{2,60})(?:=|: {0,4}| {1,4})(?P<count>\d{1,20})(?=[\s,;)]|$)")
+
+_NAMED = lazy_pattern(r"(?P<name>[A-Za-z][\w./-]{0,40}\d)[ \t:,]{1,8}$")
+_OF_TRANSPORT = lazy_pattern(
+    r"(?i)out_of_(?:sequence|order)|timeout_err|retry_(?:exc|cnt)"
+)  # which grows where packets are lost
+
 
 class _MomentCount(NamedTuple):
     """A count, and the moment and line that it is of."""
@@ -47,6 +54,9 @@ def list_growing(text: str) -> list[ToolReport]:
     [('mlx5_2', (('what', 'symbol_error from 12 (13:00) to 90 (13:05)'),))]
     >>> list_growing(text.format(12))
     []
+    >>> text = "09:0{0} eth1 rx_crc_errors=0 rx_fcs_errors=2 eth2 rx_crc_errors=9{0}\\n"
+    >>> [(report.subject, report.detail) for report in list_growing(text.format(1) + text.format(2))]
+    [('eth2', (('what', 'rx_crc_errors from 91 (09:01) to 92 (09:02)'),))]
     """
     series = require(_list_series(check_length(text)), "no counter of several moments")
     reports = []
@@ -74,8 +84,15 @@ def _list_series(text: str) -> dict[tuple[str | None, str], list[_MomentCount]]:
         moment = match["moment"] if match else moment
         bare = match["rest"] if match else line.strip()
         part = find_part(bare) or part
-        counter = _COUNTER.fullmatch(bare) if moment else None
-        judged = judge(counter["name"], "1") if counter else None
-        if counter and judged and judged[0] == COUNT:
-            series[part, counter["name"]].append(_MomentCount(moment, int(counter["count"]), line))
+        alone = _COUNTER.fullmatch(bare) if moment else None
+        keyed = list(_KEYED.finditer(bare)) if moment else []
+        end = 0
+        for counter in keyed if len(keyed) > 1 or not alone else [alone]:
+            before = bare[end : counter.start()]  # several parts in one line
+            named = _NAMED.search(before) if len(keyed) > 1 else None
+            part = find_part(before) or (named["name"] if named else part)
+            end = counter.end()
+            judged = judge(counter["name"], "1")
+            if (judged and judged[0] == COUNT) or _OF_TRANSPORT.search(counter["name"]):
+                series[part, counter["name"]].append(_MomentCount(moment, int(counter["count"]), line))
     return {key: rows for key, rows in series.items() if len({row.moment for row in rows}) == len(rows) > 1}

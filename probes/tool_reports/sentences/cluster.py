@@ -131,6 +131,12 @@ CLUSTER: tuple[ToolSentence, ...] = (
     row("metric-sxid", r"\bSXID (?P<what>\d{5,6})(?:\([^)\n]{2,60}\))? detected on PCI:(?P<device>[0-9a-f:.]{7,16})"),
     # Slurm, and the checks of its nodes
     row("check-xid", r"\bFound XID errors?: (?P<xid>\d{1,3})\b"),
+    row("edac-corrected",  # of edac-util, of `ras-mc-ctl --error-count`
+        r"^mc\d{1,3}: \w{2,12}: (?P<part>[A-Za-z][\w#.-]{2,60}): (?P<what>\d{4,12} Corrected Errors)"),
+    row("edac-corrected", r"^(?P<part>[\w#.-]{0,60}DIMM[\w#.-]{1,20})[ \t]{1,20}(?P<what>\d{4,12})[ \t]{1,20}0[ \t]*$"),
+    row("slurm-gpus",  # of `sinfo`, with the node before it
+        r"^(?P<part>(?=[a-z\[\],._-]{0,40}\d)[a-z][\w.\[\],-]{0,60})[ \t]{1,40}(?:[^\n]{0,160}[ \t])?"
+        r"gres/gpu count reported lower than configured \((?P<what>\d{1,3} < \d{1,3})\)"),
     row("slurm-gpus",
         r"gres/gpu count reported lower than configured \((?P<what>\d{1,3} < \d{1,3})\)|gres/gpu: count changed for "
         r"node (?P<node>[\w.-]{1,60})|gres/gpu count mismatch on node (?P<host>[\w.-]{1,60})"),

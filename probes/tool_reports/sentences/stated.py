@@ -48,6 +48,7 @@ _ENTITY = lazy_pattern(  # of a record of a health check: the part has fields of
 )
 _RECORD, _OF_JSON = '"entitiesImpacted"', ("{", "}", "[", "]", '"')  # of a record, and how its lines begin
 _OF_KERNEL = "NVRM: Xid ("  # a line that a plugin quotes, and that has its own reader
+_STANDBY, _MASTER = "SMINFO_STANDBY", "SMINFO_MASTER"
 _EXPLAINED = {  # a consequence, or the same without the cause, and what explains it
     "guest-power-on": ("guest-window",),
     "kube-marked": ("kube-xid",),
@@ -173,6 +174,8 @@ def find_tool_errors(text: str) -> list[tuple[ToolSentence, re.Match[str]]]:
     is_ibping = IBPING in text
     for row in IN_PLACE:
         if row.tool not in errors and (found := next(_find_sentences(text, (row,), _MOST_LINES), None)):
+            if _STANDBY in found[2].string and _MASTER in text:
+                continue  # both were asked, and one is the master
             named = row
             if is_ibping and row.code in _OF_PING:
                 named = row._replace(code="mad-unanswered", tool=_IBPING_TOOL)

@@ -73,7 +73,8 @@ _ASKED = lazy_pattern(
     r"(?<=[.!]) (?:Could|Can|Would|Should|Shall|Any|Please|Who)\b[^.!?\n]{4,120}\?[ \t]*$"
 )  # behind what is stated
 _NOT_STATED = lazy_pattern(  # a question, a condition, a command at its prompt, what is counted and is none
-    r"^[\w.@:~\[\]-]{1,80}[$#>] ?\S|\?[\s\"'*_]*$"
+    r"^[\w.@:~\[\]-]{1,80}[$#>] ?\S|\$\([a-z]|`[a-z]{2,12} /"
+    r"|^[ \t]{0,8}(?:pdsh|clush|ansible|pssh|salt|srun|ssh|for|while) |\?[\s\"'*_]*$"
     r"|^[\W_]{0,12}(?i:if|when|whether|unless|why|how|what|to avoid|make sure|note that|please) "
     r"|\b(?i:errors?|fail\w{0,4}|drop\w{0,4}|lost|discard\w{0,2}|time-?outs?|mismatch\w{0,2}|exceeded|violations?"
     r"|bad|missing|invalid|conflicts?|down)(?: (?:events?|counts?|checks?|tests?))?"

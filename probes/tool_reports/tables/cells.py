@@ -81,7 +81,11 @@ _ALIKE = lazy_pattern(  # rates, widths, versions
     r"|(?:[SDFQEHNX]DR\d{0,3})|\d{1,3}(?:\.\d{1,4}){1,3}-[\w.-]{1,20}"
 )
 _WIDTH = lazy_pattern(r"x\d{1,2}|\d{1,3}(?:\.\d)?(?:G|Gb|Gbps|Gb/s|Gbit/s|GbE|Gb/sec|GT/s|GT)")
-_UNIT_OF_ALL = lazy_pattern(r"[(\[](?:[mun]?s|[KMGT]i?[bB](?:it)?(?:/s|ps)|dBm?|°?C|[KMGT]?FLOPS|MHz|[AVW])[)\]]")
+_UNIT_OF_ALL = lazy_pattern(  # at the end of the line above, or in brackets
+    r"(?:[(\[]|[,;:] |(?:bandwidth|bw|latency) )"
+    r"(?:[mun]?s|[KMGT]i?[bB](?:it)?(?:/s|ps)|dBm?|°?C|[KMGT]?FLOPS|MHz|[AVW])"
+    r"(?:[)\]]|$)"
+)
 _OF_LIGHT = lazy_pattern(r"\b[rt]x ?\d?\b")
 _OF_BEING = lazy_pattern(r"\b(?:up|in|online|alive|ready|healthy|present|reachable|connected|mounted|loaded|synced)$")
 _ON = lazy_pattern(r"(?i)(?:\d{1,2}:)?(?:on|enabled|true)")  # of a priority, as `dcb` has them
@@ -177,6 +181,10 @@ def _judge_table(table: FoundTable) -> Iterator[StatedValue]:
         return
     names = [_name_row(table, cells) for cells, _ in table.rows]
     far: dict[int, list[str]] = {}
+    if _is_matrix(table):  # a part with itself is no pair
+        table = table._replace(rows=tuple(
+            (tuple(_NO_CELL[0] if at and name == cells[0] else cell for at, (name, cell) in enumerate(
+                zip(table.names, cells, strict=True))), line) for cells, line in table.rows))  # fmt: skip
     columns = [[cells[at] for cells, _ in table.rows] for at in range(len(table.names))]
     words = map(normalize, table.names)
     without = {number for pair in zip(words, columns, strict=True) for number, _ in _list_uncounted(*pair)}
@@ -388,9 +396,14 @@ def _is_explained_by_load(table: FoundTable, number: int) -> bool:
     return False
 
 
+def _is_matrix(table: FoundTable) -> bool:
+    """Whether rows and columns are of the same parts."""
+    return len({cells[0] for cells, _ in table.rows} & set(table.names)) >= FEWEST_STRICT
+
+
 def _list_far_of_matrix(table: FoundTable) -> Iterator[tuple[int, str]]:
     """The row of a matrix whose cells are far from those of most others, or other words."""
-    if len({cells[0] for cells, _ in table.rows} & set(table.names)) < FEWEST_STRICT:
+    if not _is_matrix(table):
         return
     cells_of = [
         [cell for name, cell in zip(table.names[1:], cells[1:], strict=True) if name != cells[0]]

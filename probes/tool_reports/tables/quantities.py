@@ -38,7 +38,7 @@ _OF_NAME = (  # the first whose words a heading has
     (
         r"\b(?:err(?:or)?s?|symbol|crc|c?ce|sbe|dbe|ecc|aer|mces?|ck(?:sum)|checksums?|retired"
         r"|replays?|pauses?|pfc|xmit ?wait"
-        r"|(?:re)?trans\w{0,10}|retry|retries|drops?|dropped|discards?|realloc\w{0,10}"
+        r"|(?:re)?trans(?!fer)\w{0,10}|retry|retries|drops?|dropped|discards?|realloc\w{0,10}"
         r"|pending|flaps?|downed|rnr\w{0,8}|out of \w{1,8}|nak|nacks?"
         r"|(?:carrier|link|state) (?:changes|transitions?|downs)|timeouts?"
         r"|throttl\w{0,8}|\w?viol(?:ations?)?|restarts|re(?:link|train|set|connect|init)\w{0,4})\b",

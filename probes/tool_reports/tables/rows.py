@@ -54,7 +54,8 @@ _LISTED = lazy_pattern(  # several in one line
 _PIECES_OF_KEY = lazy_pattern(r"(?<!mlx[45])(?<!_re)[._ -]+")  # "mlx5_0" is one
 _LIST = lazy_pattern(
     r"(?P<label>[^:=\n]{4,80}?)[ \t]{0,8}[:=][ \t]{0,8}\[?"
-    r"(?P<values>\d{1,7}(?:\.\d{1,4})?(?:[ ,\t]{1,3}\d{1,7}(?:\.\d{1,4})?){3,71})\]?[ \t]{0,8}"
+    r"(?P<values>-?\d{1,7}(?:\.\d{1,4})?(?:[ ,\t]{1,3}-?\d{1,7}(?:\.\d{1,4})?){3,71})\]?[ \t]{0,8}"
+    r"(?:\[-?[\d.]{1,12}\.\.-?[\d.]{1,12}\][ \t]{0,8})?"  # the limits
 )
 
 

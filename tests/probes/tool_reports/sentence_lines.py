@@ -595,6 +595,9 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ),
     ("ibcore is not using peermem module", "peermem-unused", ""),
     ("SXID 20034(LTSSM Fault Up) detected on PCI:0000:c1:00.0", "metric-sxid", "20034"),
+    ("gn12 batch* drained 64 gres/gpu count reported lower than configured (3 < 4)", "slurm-gpus", "3 < 4"),
+    ("mc1: csrow2: CPU0_MC1_DIMM#0: 5120 Corrected Errors", "edac-corrected", "5120 Corrected Errors"),
+    ("CPU0_MC1_DIMM#0\t5120\t0", "edac-corrected", "5120"),
     (
         "[2026-03-03T04:05:06.123] error: _foreach_slurm_conf: gres/gpu count reported lower than configured (7 < 8)",
         "slurm-gpus", "7 < 8",

@@ -44,6 +44,15 @@ _FLINT = "[root@n{0} ~]# flint -d m q\nFW Version:            28.{1}.1000\nPSID:
 _MAP = "leaf1# show run qos\nqos map dscp 24 to traffic-class 3\npriority-flow-control priority 3 no-drop\n"
 _TOS = "n1:~ # cma_roce_tos -d mlx5_0\n{}\n"
 
+_PLAN = "wiring plan\nn7 ens7np0 -> leaf3 Ethernet1/7\nn8 ens7np0 -> leaf3 Ethernet1/8\n\n"
+_LLDP = "leaf3# show lldp neighbors\nn7  Eth1/{}  120  BR  ens7np0\n"
+_NAMES = (
+    "[root@n7 ~]# cat /etc/hosts\n127.0.0.1 localhost\n10.4.0.{} n8 n8.lab\n[root@n7 ~]# dig +short n8.lab\n10.4.0.8\n"
+)
+_GUIDS = "jobs=0x21, ipoib : 0xb83fd20300aa0001=full, 0xb83fd20300aa0002=full;\n"
+_KEYS = "n1 0xb83fd20300aa0001 0xffff {0}\nn2 0xb83fd20300aa0002 0xffff {0}\nn3 0xb83fd20300aa0003 0xffff\n"
+_ASKED = "$ cat a/gids/0\nfe80:0000:0000:0000:b83f:d203:00aa:0003\n$ cat a/pkeys/0\n0xffff\n0x0000\n"
+
 
 def npus(third: str) -> str:
     return _NPUS + "".join(f"== {n}\nipaddr:{third if n == 3 else f'29.1.{n}.9'}\n" for n in range(4))
@@ -55,6 +64,10 @@ DIFFERING = {
     "priorities": (_PFC_TABLE.format(4) + _QOS.format("0 0 0 1 0 0 0 0"), "ends-differ ens7np0"),
     "no priority at the host": (_PFC_TABLE.format("3") + _QOS.format("0 0 0 0 0 0 0 0"), "ends-differ ens7np0"),
     "FEC": (_PORT.format("  error-correction encoding fire-code") + _FEC.format("RS"), "ends-differ ens7np0"),
+    "a cable in another port": (_PLAN + _LLDP.format(9), "cable-differs ens7np0"),
+    "a name in two files": (_NAMES.format(80), "name-differs n8"),
+    "no member of a partition": (_GUIDS + _KEYS.format("0x8021"), "partition-differs None"),
+    "a partition that the job asks for": (_GUIDS + _ASKED + "UCX_IB_PKEY=0x21\n", "partition-differs None"),
     "speed": (
         _PORT.format("  speed 100g") + "[root@n7 ~]# ethtool ens7np0\n\tSpeed: 200000Mb/s\n", "ends-differ ens7np0"
     ),
@@ -107,6 +120,12 @@ AGREEING = {
     "a class without loss": _MAP + _TOS.format(96),
     "a node with more memory": _SLURM + _FOUND.format(64, 515000) + _GRES.format("File=/dev/nvidia[0-3]"),
     "shards beside GPUs": (_SLURM + _GRES.format("File=/dev/nvidia[0-3]")).replace("a100:4", "a100:4,shard:16"),
+    "cables as planned": _PLAN + _LLDP.format(7),
+    "a cable of another host": _PLAN.replace("n8", "n9") + _LLDP.format(8).replace("n7", "n8"),
+    "one address": _NAMES.format(8),
+    "a name in another network": _NAMES.replace("10.4.0.{}", "10.5.0.8"),
+    "partitions that no port has": _GUIDS + _KEYS.format(""),
+    "a port outside a partition": _GUIDS + _ASKED,
     "one version": _MODULE + _COUNT.format("modinfo -F version nvidia", "550.54.15"),
     "chosen GPUs": _COUNT.format(_SMI, 8) + _COUNT.format(_RUN.format("--gpus 4"), 4),
     "NVSwitches on the bus": _COUNT.format(_SMI, 8) + _COUNT.format("lspci -d 10de: | grep -c NVIDIA", 12),
