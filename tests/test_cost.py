@@ -254,6 +254,7 @@ def write_empty_bus(tree: Path) -> None:
     "agent.rules.host.unexplained", "probes.fabric.probe", "probes.kernel.log", "probes.kernel.modules",
     "probes.nccl.probe", "probes.netdev.probe", "probes.netlink", "probes.rdma.sysfs", "probes.services.probe",
     "probes.system.limits", "probes.visible_interfaces",
+    "agent.assemble.rdma", "agent.rules.fingerprints", "probes.rdma.normalize",
     "shlex", "decimal", "msgspec._json_schema", "msgspec.inspect", "textwrap", "uuid",
 ])  # fmt: skip
 def test_a_machine_without_devices_and_logs_imports_nothing_about_them(

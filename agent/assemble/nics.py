@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from agent.assemble.facts import ProbeFacts, build_row, card_address, sort_key
-from agent.assemble.rdma import build_ports, is_name_of_virtual_function, merge_rdma_devices
 from agent.model.nic import Nic, Port
 from agent.model.pci import PciFunction
 from agent.platforms.devices import KnownDevice, can_rdma, find_device, is_accelerator, is_nvlink_management
@@ -42,9 +41,15 @@ class NetworkFacts(msgspec.Struct, frozen=True):
 def gather_network_facts(facts: ProbeFacts, rows: Sequence[PciFunction], names: Mapping[str, str]) -> NetworkFacts:
     """Gather the facts of the network probes. `names`: RDMA devices by their names in a topology matrix."""
     netdevs: NetdevFacts | None = facts.get("netdev")
+    sources = [source for _, source in facts.all_of("rdma", RdmaFacts)]
+    devices: list[RdmaDevice] = []
+    if sources:
+        from agent.assemble.rdma import merge_rdma_devices  # lazy: of a tree of /sys no list may be there
+
+        devices = merge_rdma_devices(facts, {row.id for row in rows})
     return NetworkFacts(
-        devices=merge_rdma_devices(facts, {row.id for row in rows}),
-        devices_known=any(found.whole for _, found in facts.all_of("rdma", RdmaFacts)),
+        devices=devices,
+        devices_known=any(source.whole for source in sources),
         netdevs=netdevs.netdevs if netdevs else None,
         names=sorted(set(names.values()), key=sort_key),
     )
@@ -85,7 +90,7 @@ def select_physical_netdevs(netdevs: Sequence[Netdev], address: str) -> list[Net
 
 def _nic_of_function(row: PciFunction, device: RdmaDevice | None, facts: NetworkFacts) -> Nic:
     netdevs = select_physical_netdevs(facts.netdevs or (), row.id)
-    ports = build_ports(device, netdevs) if device else []
+    ports = _build_ports(device, netdevs) if device else []
     kind = find_device(row.vendor, row.device)
     bond = _bond(device, netdevs, facts)
     limited = device.limited if device else None
@@ -114,6 +119,8 @@ def _nic_of_function(row: PciFunction, device: RdmaDevice | None, facts: Network
 def _nic_of_device(device: RdmaDevice, functions: Mapping[str, PciFunction]) -> Nic:
     """A device without a function of its own; or a sub-function, which shares the PCI function of its parent."""
     shared = device.address in functions
+    from agent.assemble.rdma import is_name_of_virtual_function
+
     names = [name for port in device.ports for name in port.netdevs]
     is_named = bool(names) and all(map(is_name_of_virtual_function, names))
     return build_row(
@@ -125,8 +132,14 @@ def _nic_of_device(device: RdmaDevice, functions: Mapping[str, PciFunction]) -> 
         virtual_function=shared or is_virtual_hca(device.hca_type) or is_named,
         rdma_device=device.name,
         model=hca_model(device.hca_type),
-        ports=build_ports(device, ()),
+        ports=_build_ports(device, ()),
     )
+
+
+def _build_ports(device: RdmaDevice, netdevs: Sequence[Netdev]) -> list[Port]:
+    from agent.assemble.rdma import build_ports
+
+    return build_ports(device, netdevs)
 
 
 def is_virtual_hca(hca_type: str | None) -> bool:

@@ -9,7 +9,7 @@ from agent.job.catalogue import ENDING
 from agent.job.causes import find_candidates
 from agent.job.causes.differing_ranks import describe_differences
 from agent.job.causes.network import read_address
-from agent.job.causes.unexplained import find_sign
+from agent.job.causes.unexplained import find_reason, find_sign
 from agent.job.error_lines import has_lower_level
 from agent.job.evidence import ASKED, MANY_STEPS, STATES, Evidence
 from agent.job.fold import fold
@@ -45,7 +45,7 @@ _HUNG = frozenset(("missing", "hang"))
 _KILLED = frozenset(("oom-kill", "killed", "job-displaced"))
 _WAITING = frozenset(("hang", "missing", "network", "dead"))
 _FAILED = frozenset(role for role, order in ORDER.items() if order < SLOW) - _HUNG - {"cancel"}
-_SYMPTOMS = frozenset(("hang", "missing", "network", "connect", "silent", "consequence"))
+_SYMPTOMS = frozenset(("hang", "missing", "network", "connect", "silent", "consequence", "dead"))
 _OF_COLLECTIVES = lazy_pattern(r"(?i)collective|communicat|barrier|rendezvous|[nh]ccl|process group|\bnan\b|finite")
 _BY_SILENCE = _HUNG | {"silent"}
 
@@ -81,9 +81,23 @@ class Conclusion:
         for cause in self.causes:
             if cause.role == "consequence":  # of what is not here
                 cause.confidence = "low"
+        self._find_reason()
         self._place_causes()
         self.ended = self._decide_end()
         self._add_suspects()
+
+    def _find_reason(self) -> None:
+        """Srun cancels a step whose task failed: where no line names who or which limit did, what came before did."""
+        first = self.causes[0] if self.causes else None
+        if first is None or first.id != "cancelled" or "(" in first.summary:
+            return
+        reason = find_reason(self.evidence, first)
+        if reason is not None:
+            self.causes[0] = reason
+            self.causes = [cause for cause in self.causes if cause.role != "unexplained" or cause is reason]
+            self.folded.append(first)
+            self.parents |= {name: reason for name, cause in self.parents.items() if cause is first}
+            self.parents[id(first)] = reason
 
     def _place_causes(self) -> None:
         """A container that did not start is of the processes that ended by it, where a launcher names their host."""

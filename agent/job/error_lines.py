@@ -71,6 +71,10 @@ _FRAME = lazy_pattern(r"  File \"|frame #\d|#\d{1,3} ")
 SIGN_WORDS = (
     b"o such file",
     b"not acquired",
+    b"ead-only",
+    b"o space",
+    b"uota exc",
+    b"not connected",
     *b"NaN nan ECC ecc Errno espond vict tall tuck DOWN down ncorrect orrupt runcat ismatch hrottl egraded enied kipp "
     b"stale Stale retry".split(),
 )
@@ -80,7 +84,9 @@ _SIGN = lazy_pattern(
     r"not respond|no response|unreachable|"
     r"\bevicted\b|\bstall(?:ed|s)\b|\bstuck\b|\bhung\b|corrupt|truncated|mismatch|throttl|degraded|unhealthy|"
     r"\blink\b.{0,30}\bdown\b|\bstatus\W{1,3}down\b|\[errno \d|no such file or directory|command not found|"
-    r"stale file handle|input/output error|permission denied|\block\b.{0,30}\bnot acquired|"
+    r"stale file handle|input/output error|read-only file system|"
+    r"no space left|quota exceeded|endpoint is not connected|"
+    r"permission denied|\block\b.{0,30}\bnot acquired|"
     r"\bretry \d{1,4} ?(?:/|of) ?\d|"
     r"\bskipp(?:ed|ing) (?:\w{1,12} ){0,2}(?:batch|sample|shard|file|backward)|"
     r"\b(?:connection|heartbeat|lease|device|gpu|npu)\w{0,2} (?:was |is )?lost\b",

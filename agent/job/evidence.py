@@ -26,6 +26,7 @@ MOST_EVENTS = 100_000
 MANY_STEPS = 30  # lines of steps after an error that a job outlived
 _MOST_ERRORS = 64  # of a file that no row explains; the last of them is the last of the file
 ASKED = "echo $?"  # a regular end of some command, of which the job may have been
+LAST_WORDS = "the last line"  # a regular end by the last line of a log with steps
 STATES = "state of the job"  # a regular end by a list of jobs
 _MOST_SIGNS, _FORM = 1000, 120  # characters
 _NO_DIGITS = str.maketrans("", "", "0123456789")
@@ -244,6 +245,7 @@ class FileState:
         self.other_host: str | None = None  # whose output the last command printed: `ssh HOST ..`, `kubectl logs POD`
         self.open_error: int | None = None  # the line of an error that ends with a colon: the next one has the rest
         self.asks_exit: LogLine | None = None  # `echo $?`, whose answer is below it
+        self.last_step = b""  # the last line that has the time or rate of a step
         self.threads = StackReader(evidence.stacks)
         self.stack: LogLine | None = None  # of MPICH: its first line, with the rank and host that it names
 

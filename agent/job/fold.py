@@ -11,6 +11,7 @@ _UNCAUGHT, _MESSAGE = "terminate called after throwing", 2  # lines
 _MESSAGES = frozenset(("exception", "connect", "unexplained", "silent"))  # what may come before an exit with a code
 _SYMPTOMS = frozenset(("network", "connect", "hang", "silent", "cancel", "consequence", "unexplained"))
 _WAITED = frozenset(("missing", "hang"))
+_OF_DRIVERS = frozenset(("xid", "sxid"))
 # What makes steps slow, and what steps show of it
 _SLOW_REASONS = frozenset(("rank-slower", "storage-lost", "ranks-share-cores"))
 _SLOW_EFFECTS = frozenset(("pace-dropped", "data-stalls", "waits-for-data"))
@@ -69,8 +70,17 @@ def explains(cause: PossibleCause, effect: PossibleCause) -> bool:
         return _has_message(cause, effect)
     if _has_more(cause, effect) or _has_more(effect, cause):
         return _has_more(cause, effect)
+    if (
+        effect.role == "dead"
+        and effect.is_general
+        and cause.role in _ENDS - _BY_SILENCE
+        and _same_process(cause, effect)
+    ):
+        return _stands_before(cause, effect)  # why the process that did not answer ended; clocks may differ
     if effect.is_plain and not cause.is_plain and cause.role == effect.role and _same_process(cause, effect):
         return _precedes(cause, effect)  # the same failure, on its way up
+    if cause.id in _OF_DRIVERS and cause.role == "hard" and effect.id.startswith("cuda-") and len(effect.ranks) > 1:
+        return not (cause.hosts and effect.hosts) or _share(cause.hosts, effect.hosts)  # of a host, not of one program
     if _is_watchdog(cause, effect) or _is_watchdog(effect, cause):
         return _is_watchdog(cause, effect)
     if cause.id == "qp-invalid" and effect.id in ("qp-address-unresolved", "qp-no-route"):

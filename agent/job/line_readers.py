@@ -18,7 +18,7 @@ from agent.job.error_lines import (
     names_error,
     states_end,
 )
-from agent.job.evidence import FileState, LinkError
+from agent.job.evidence import LAST_WORDS, FileState, LinkError
 from agent.job.lines import LogLine
 from agent.job.process_lines import (
     read_failure_table,
@@ -248,6 +248,27 @@ def _read_well(state: FileState, line: LogLine) -> None:
     if match is not None:
         state.found.add("other")
         state.evidence.ended_well[match[0].lower()[:40]] = line
+        state.evidence.note_end(line)
+
+
+# The last line of a log that has steps: that all is done; or less, where the steps came to the end of their plan
+_ALL_DONE = lazy_pattern(
+    r"(?i)^\W{0,8}(?:\[?(?:info|i)\b[\]:]? {0,4})?(?:(?:all |everything )?(?:is )?done(?: in [\d.:hms ]{1,20})?[.!]?$|"
+    r"(?:all )?done, \d{1,9} (?:steps|iter\w{0,8}|epochs)|all done\b)|[.,;:] all done[.!]?$|"
+    r"\b(?:run|job|script|program|benchmark) (?:is )?(?:complete|completed|finished|done)\b[.!]?|"
+    r"\bexiting (?:with )?(?:code )?0\b|\bexiting normally\b"
+)
+_SAVED = lazy_pattern(r"(?i)\b(?:saved|done|finished|complete|completed|written|bye|exiting)\b")
+_PLAN = lazy_pattern(rb"(?<![\d/.])(\d{1,9}) ?(?:/|of) ?(\d{1,9})(?![\d/])")
+
+
+def read_last_words(state: FileState, line: LogLine) -> None:
+    """The last line of a log with steps, where it shows a regular end that no line of a known program states."""
+    counts = [(int(match[1]), int(match[2])) for match in _PLAN.finditer(state.last_step)]
+    is_at_end = any(of > 1 for _, of in counts) and all(done == of for done, of in counts)
+    form = _SAVED if is_at_end else _ALL_DONE
+    if form.search(line.text) is not None and not names_error(line.text) and not gives_sign(line.text):
+        state.evidence.ended_well[LAST_WORDS] = line
         state.evidence.note_end(line)
 
 

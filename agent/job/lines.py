@@ -84,7 +84,8 @@ _PREFIX_FORMS: tuple[tuple[str, str], ...] = (
     ),
     (
         "rank",
-        r"\[(?:rank[ =:]|[Rr]ank(?=\d{1,7}\] ))(?P<task>\d{1,7})\]:? ?|rank[ =:](?P<task__2>\d{1,7}) (?=[A-Z]{4,8}\b)",
+        r"\[(?:(?:rank|proc(?:ess)?|task)[ =:]|[Rr]ank(?=\d{1,7}\] ))(?P<task>\d{1,7})\]:? ?|"
+        r"rank[ =:](?P<task__2>\d{1,7}) (?=[A-Z]{4,8}\b)",
     ),
     ("srun", r"\s{0,6}(?P<task>\d{1,7}): ?"),
     ("mpich", r"\[(?P<task>\d{1,7})\] "),

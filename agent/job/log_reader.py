@@ -15,7 +15,7 @@ from agent.job.error_lines import counts_none
 from agent.job.evidence import ASKED, Evidence, FileState, LineEvent, Tail, WatchdogState
 from agent.job.line_forms import MOST_OF_A_KIND
 from agent.job.line_kinds import Kind, make_kind
-from agent.job.line_readers import read_progress
+from agent.job.line_readers import read_last_words, read_progress
 from agent.job.lines import LINE_LIMIT, WHOLE, LogLine, Part, Prefixes, find_time, split_line
 from agent.job.measured_tables import read_tables
 from agent.job.process_lines import place_in_stack
@@ -89,6 +89,7 @@ class LogReader:
                 evidence.rank_values.note_heading(title, file, number)
             if kind.is_read:
                 if kind.pace is not None:
+                    state.last_step = raw
                     evidence.pace.add(file, number, raw, kind.pace)
                 if kind.info:
                     self._read_plain_info(raw, kind, file, number)
@@ -120,6 +121,8 @@ class LogReader:
             whole = last.endswith((b"\n", b"\r")) or last_number != number
             evidence.tails[file] = Tail(text[:400], last_number, whole)
             evidence.note_time(find_time(text), file)
+            if evidence.last_steps.get(file) or state.last_step:
+                read_last_words(state, LogLine(prefixes.strip(text)[0], text, last_number, file))
         reason = "RAS: a snapshot is damaged or cut" if state.damaged_snapshots else None
         return JobFile(name=name, read_as=_name_kind(state.found), lines=number, reason=reason)
 

@@ -19,7 +19,7 @@ _MOST_SERIES, _MOST_POINTS = 200, 200_000
 _MOST_TIMES = 4000  # of a series that are kept
 _ALIKE_BYTES = 12  # of the beginning of a line without its digits
 _LINE_BYTES, _HEAD_BYTES = 2000, 120
-_UNITS = {b"ms": 1e-3, b"us": 1e-6}
+_UNITS = {b"ms": 1e-3, b"us": 1e-6, b"min": 60.0, b"minutes": 60.0}
 _WORK = rb"(?:step|iter(?:ation)?|batch|it)"
 _THING = rb"(?:it|iter|step|sample|seq|sequence|token|tok|image|img|batch)(?:e?s)?"
 _BY_DEMAND = lazy_pattern(  # servers are as fast as they are asked
@@ -27,6 +27,8 @@ _BY_DEMAND = lazy_pattern(  # servers are as fast as they are asked
     rb"(?:Load|Download|Generat|Captur|Map)ing?\b"
 )
 _SIZE = lazy_pattern(rb"(?:batch[ _]?size|seq(?:uence)?[ _]?len(?:gth)?|n(?:um)?_?tokens)['\"]?[ :=]{1,4}(\d{1,12})\b")
+_EVALUATES = lazy_pattern(rb"(?i)\b(?:eval(?:uation)?|validation)\b(?!_)")
+_STEP_NUMBER = lazy_pattern(rb"\b(?:[Ss]tep|[Ii]ter(?:ation)?)s?[ :=]{1,3}(\d{1,9})\b")
 _GAPS = -1  # the form of lines that print no pace
 _MOST_GAPS = 20_000
 _LEAST_GAP = 3.0  # seconds: times have whole seconds
@@ -50,7 +52,15 @@ _COMPILED = re.compile(
     rb"(?i:compil(?:es?|ed|ations?)(?:[_ ](?:count|total))?['\"]?[ :=]{1,4}(?P<value>\d{1,7})\b(?!\.))"
 )
 
+SIDE = 0  # the form of what is done beside the steps
 _FORMS = (
+    _Form(
+        re.compile(
+            rb"(?i:\b(?:(?:check ?point|ckpt)\w{0,3}|sav(?:ed|ing)|eval(?:uation)?|validation)\b(?!_)[^\n]{0,120}?"
+            rb"\b(?:took|in|time|duration)[ :=(]{1,4})" + _VALUE + rb" ?(?P<unit>ms|s|secs?|seconds?|min|minutes)\b"
+        ),
+        False,
+    ),
     _Form(re.compile(rb"elapsed time per iteration \((?P<unit>ms|s)\): {0,8}" + _VALUE), False),
     _Form(re.compile(_VALUE + rb" ?(?P<unit>us|ms|s|secs?|seconds?)(?: ?/ ?| per )" + _WORK + rb"\b(?! ?[:=])"), False),
     _Form(
@@ -124,6 +134,9 @@ class PaceSeries:
         self.is_rate, self.is_of_times = is_rate, is_of_times
         self.values, self.lines = array("d"), array("Q")
         self.data, self.compiled = array("d"), array("Q")  # beside them, see _OF_DATA
+        self.first_step: int | None = None  # numbers of steps, as the lines count them
+        self.last_step = 0
+        self.what = ""  # of work beside the steps
         self.sizes: dict[int, int] = {}  # of a batch or sequence, from a value on
         self.times: list[tuple[int, Moment]] = []  # number of a value, and when it was printed
 
@@ -164,6 +177,11 @@ class Pace:
             is_gap = form.number == _GAPS
             series = self.series[file, form] = PaceSeries(not is_gap and _FORMS[form.number].is_rate, is_gap)
         size = int(found[1]) if (found := _SIZE.search(raw[:_LINE_BYTES])) else None
+        if form.number == SIDE and not series.what:
+            series.what = "evaluations" if _EVALUATES.search(raw) else "checkpoints"
+        if (counted := _STEP_NUMBER.search(raw[:_LINE_BYTES])) is not None:
+            series.last_step = int(counted[1])
+            series.first_step = series.last_step if series.first_step is None else series.first_step
         is_timed = len(series.times) < _MOST_TIMES or (form.number == _GAPS and len(series.values) < _MOST_GAPS)
         moment = find_time(raw[:_HEAD_BYTES].decode("utf-8", "replace")) if is_timed else None
         if form.number == _GAPS:
@@ -193,7 +211,7 @@ def find_form(raw: bytes, key: bytes, is_step: bool) -> PaceForm | None:
     """The form of a kind of line. `key`: the line without digits. `is_step`: it is of a step, whatever else it prints.
 
     >>> find_form(b"step 7 | 812 ms/step", b"step  |  ms/step", True).number, find_form(b"step 7", b"step ", False)
-    (1, None)
+    (2, None)
     """
     text = raw[:_LINE_BYTES]
     if _BY_DEMAND.search(text):
@@ -223,6 +241,57 @@ _STALL, _STALLS = 5.0, 3  # times as long; steps
 _BLOCKS = 160  # that a long series is made of
 _LEAST_SIDE = 5  # blocks
 SLOWER = 1.25  # times the steps before
+
+
+_LEAST_SIDE_VALUES, _LEAST_SIDE_SECONDS, _SIDE_SHARE, _LONGER = 3, 30.0, 0.4, 3.0
+_TOGETHER = 2  # lines
+
+
+class SideWork(NamedTuple):
+    """What a job does beside its steps, and takes long for."""
+
+    times: int
+    seconds: float  # each time, in the middle
+    before: float | None  # of the first ones, where it became longer
+    share: float | None  # of the time of the whole log
+
+
+def find_side_work(series: PaceSeries, others: Sequence[PaceSeries], wall: float) -> SideWork | None:
+    """Checkpoints or evaluations that take most of the time, or several times as long as the first of them did.
+
+    `others`: series of steps in the same file. `wall`: seconds from its first line to its last one, 0: not known.
+    """
+    values = _join_ranks(series)
+    if not others or len(values) < _LEAST_SIDE_VALUES or find_median(values) < _LEAST_SIDE_SECONDS:
+        return None
+    steps = max(
+        (
+            find_median(other.values) * (other.last_step - other.first_step)
+            for other in others
+            if other.first_step is not None and not other.is_rate and not other.is_of_times and other.values
+        ),
+        default=0.0,
+    )
+    whole = wall or (steps + sum(values) if steps else 0.0)
+    share = sum(values) / whole if whole and sum(values) <= whole else None
+    for first in range(2, len(values) - 2):  # what is slow once, or at first, is no change
+        before, after = values[:first], values[first:]
+        if min(after) > _LONGER * max(before):
+            return SideWork(len(values), find_median(after), find_median(before), share)
+    return (
+        SideWork(len(values), find_median(values), None, share) if share is not None and share >= _SIDE_SHARE else None
+    )
+
+
+def _join_ranks(series: PaceSeries) -> list[float]:
+    """One value of lines that stand together: each rank may print its own."""
+    values: list[float] = []
+    for place, value in enumerate(series.values):
+        if place and series.lines[place] - series.lines[place - 1] <= _TOGETHER:
+            values[-1] = max(values[-1], value)
+        else:
+            values.append(value)
+    return values
 
 
 class PaceChange(NamedTuple):

@@ -20,7 +20,6 @@ from agent.model.finding import (
 from agent.model.reasons import Reason
 from agent.rules.consequences import RootFinding, find_standing
 from agent.rules.context import RuleContext
-from agent.rules.fingerprints import fingerprint
 from agent.rules.rule import Fail, NotApplicable, Pass, Result, Rule, Unknown
 
 _BUS = frozenset({"pci", "pci_sysfs"})
@@ -174,7 +173,8 @@ def _fold_failures(faults: Failures, context: RuleContext) -> Iterable[Finding]:
 
 
 def _build_finding(context: RuleContext, standing: RootFinding, silenced: Silenced | None = None) -> Finding:
-    from agent.rules.instructions import build_confirm, build_steps, describe_steps  # lazy: a healthy node has none
+    from agent.rules.fingerprints import fingerprint  # lazy, all of these: a healthy node has no finding
+    from agent.rules.instructions import build_confirm, build_steps, describe_steps
     from agent.rules.location import find_location
 
     rule, fault = standing.rule, standing.fault

@@ -121,6 +121,7 @@ _SPECIAL = {
     "pod-not-placed": find_unplaced,
     "rendezvous-timeout": find_late,
     "storage-lost": find_lost_storage,
+    "storage-evicted": find_lost_storage,
     "gpus-missing": find_missing_gpus,
     "gpu-memory-fault": find_amd_faults,
     "gpu-hang": find_amd_faults,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause, name_hosts
@@ -13,12 +13,16 @@ _LEAST = 2  # ranks on the same CPUs
 
 
 def find_shared_cores(evidence: Evidence) -> Iterator[PossibleCause]:
-    """Ranks of one host that are bound to the same CPUs, of which there are fewer than ranks."""
+    """Ranks of one host that are bound to the same CPUs: fewer than they are, or where others have their own."""
     masks: dict[tuple[str, str], dict[int, CpuMask]] = defaultdict(dict)
     for mask in evidence.cpu_masks:
         masks[mask.host, mask.text][mask.rank] = mask
+    ranks, sets = Counter(mask.host for mask in evidence.cpu_masks), Counter(host for host, _ in masks)
+    own = [host for host, count in sets.items() if _LEAST <= count == ranks[host]]  # each rank has another set
     crowded = {
-        key: rows for key, rows in masks.items() if len(rows) >= _LEAST and next(iter(rows.values())).cpus < len(rows)
+        key: rows
+        for key, rows in masks.items()
+        if len(rows) >= _LEAST and (next(iter(rows.values())).cpus < len(rows) or (own and sets[key[0]] == 1))
     }
     if not crowded:
         return

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from agent.job.candidate import PossibleCause
 from agent.job.evidence import Evidence
 from agent.job.pace import (
+    SIDE,
     PaceChange,
     PaceSeries,
     find_change,
     find_compilations,
     find_data_share,
     find_data_stalls,
+    find_side_work,
     measure,
 )
 from probes.text import find_median
@@ -25,21 +27,49 @@ def find_pace(evidence: Evidence) -> Iterator[PossibleCause]:
     """The largest change of all files, which the others follow in a job that synchronizes; a steady pace is a note."""
     changes = [
         (change, file, series)
-        for (file, _), series in evidence.pace.series.items()
-        if (change := find_change(series)) is not None
+        for (file, form), series in evidence.pace.series.items()
+        if form.number != SIDE and (change := find_change(series)) is not None
     ]
-    for (file, _), series in evidence.pace.series.items():
-        yield from _find_reasons(evidence, file, series)
+    for (file, form), series in evidence.pace.series.items():
+        if form.number != SIDE:
+            yield from _find_reasons(evidence, file, series)
+        elif (side := _find_side(evidence, file, series)) is not None:
+            yield side
     if changes:
         yield _describe(evidence, sorted(changes, key=lambda row: (-row[0].times, row[1])))
         return
-    paces = [(pace, series, file) for (file, _), series in evidence.pace.series.items() if (pace := measure(series))]
+    paces = [
+        (pace, series, file)
+        for (file, form), series in evidence.pace.series.items()
+        if form.number != SIDE and (pace := measure(series))
+    ]
     if paces:
         pace, series, file = max(paces, key=lambda row: len(row[1].values))
         text = f"its pace is steady: {_format(pace, series)} in the middle of {len(series.values)} values"
         note = PossibleCause("pace-steady", "note", "unknown", text, "medium")
         note.show_text(text, evidence.names[file], series.lines[0])
         yield note
+
+
+def _find_side(evidence: Evidence, file: int, series: PaceSeries) -> PossibleCause | None:
+    """Checkpoints or evaluations that take the time of a job."""
+    others = [other for (number, form), other in evidence.pace.series.items() if number == file and form.number != SIDE]
+    first, last = evidence.file_times.get(file, (0.0, 0.0))
+    side = find_side_work(series, others, last - first)
+    if side is None:
+        return None
+    text = f"{side.times} {series.what} took {_format(side.seconds, series)} each"
+    text += f", and {_format(side.before, series)} at first" if side.before is not None else ""
+    text += f": {side.share:.0%} of the time of the log" if side.share is not None else ""
+    slow = PossibleCause("side-work-slow", "slow", "unknown", text, "medium")
+    slow.show_text(text, evidence.names[file], series.lines[-1])
+    slow.next = [
+        "for evaluations how much of the data they take; for checkpoints the storage of their folder: its rate for one "
+        "large file (`fio`, `dd`), other jobs that use it then, `lfs getstripe FOLDER`, `nfsiostat 5`; the kernel log "
+        "of the host (nfs, lustre, gpfs)",
+        "fewer of them, or checkpoints that are written while steps go on (asynchronous), on a local NVMe first",
+    ]
+    return slow
 
 
 def _find_reasons(evidence: Evidence, file: int, series: PaceSeries) -> Iterator[PossibleCause]:

@@ -205,7 +205,7 @@ def find_missing(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
             "given: not localhost, an open port"
         )
     candidate.show(evidence, first.line)
-    candidate.at = first.line.at
+    candidate.at, candidate.first_line = first.line.at, (first.line.file, first.line.number)
     yield candidate
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from os.path import basename
+from typing import NamedTuple
 
-from agent.job.candidate import PossibleCause, name_numbers
+from agent.job.candidate import PossibleCause, name_numbers, suspect_ranks
 from agent.job.dumps.stacks import Stack
 from agent.job.evidence import Evidence
+from agent.job.line_forms import SLOT, FormLine, LineForm, LineWriter
 from probes.text import lazy_pattern
 
 _INNER = 8  # frames that show what a thread is in
@@ -82,6 +85,81 @@ def find_elsewhere(evidence: Evidence) -> Iterator[PossibleCause]:
     else:
         candidate.fault = "software"
     yield candidate
+
+
+# Work that one rank does for all, or before it comes to them; steps of the training are none
+_WORK = lazy_pattern(
+    r"(?i)\b(?:index\w*|token\w*|map(?:ping)?|download\w*|convert\w*|build\w*|compil\w*|load\w*|copy\w*|cop(?:y|ied)|"
+    r"pre-?process\w*|extract\w*|shuffl\w*|prepar\w*|pack\w*|sort\w*|merg\w*|stag(?:e|ing)|sync\w*|writ\w*|warm\w*)\b"
+)
+_OF_STEPS = lazy_pattern(r"(?i)\b(?:loss|lr|grad\w*|train\w*|epoch)\b")
+_COUNTED = lazy_pattern(rf"{SLOT} ?%|{SLOT} ?(?:/|of) ?{SLOT}|\({SLOT}/{SLOT}\)")
+_OWN = lazy_pattern(rf"\b[Rr]ank[ :=#]{{1,2}}{SLOT}")
+_LEAST_ROWS = 3
+
+
+class _WorkLine(NamedTuple):
+    """A line that counts work, and the first one of its form."""
+
+    place: FormLine
+    form: LineForm
+    row: tuple[str, ...]
+
+    def read_share(self) -> float:
+        """How much of the work is done, by the line's first count: 12%, 3/16."""
+        text = self.form.text
+        match = _COUNTED.search(text)
+        at = text.count(SLOT, 0, match.start()) if match is not None else 0
+        numbers = self.row[at : at + (match[0].count(SLOT) if match is not None else 0)]
+        if not numbers or not all(value.replace(".", "", 1).isdecimal() for value in numbers):
+            return 0.0
+        of = float(numbers[1]) if len(numbers) > 1 else 100.0
+        return float(numbers[0]) / of if of else 0.0
+
+
+def find_busy(evidence: Evidence, hang: PossibleCause) -> PossibleCause:
+    """The one rank that, while the others waited, went on with work of its own that it counts; else the hang itself."""
+    work: dict[tuple[LineWriter, str], list[_WorkLine]] = defaultdict(list)
+    for text, form in evidence.forms.forms.items():
+        count = _COUNTED.search(text)
+        if count is not None and _WORK.search(text) is not None and not _OF_STEPS.search(text):
+            for writer, rows in form.rows.items():  # what is behind the number may be another file each time
+                work[writer, text[: count.end()]] += [_WorkLine(form.first[writer], form, row) for row in rows]
+    busy: dict[int, _WorkLine] = {}
+    for (writer, begin), lines in work.items():
+        lines.sort(key=lambda line: line.place.number)
+        first, rank = lines[0].place, _find_worker(begin, writer, [line.row for line in lines])
+        went_on = any(number > first.number for number in evidence.last_steps.get(first.file, ()))
+        shares = [line.read_share() for line in lines]
+        grows = len(shares) >= _LEAST_ROWS and shares == sorted(shares) and shares[0] < shares[-1] < 1
+        if rank is not None and rank not in hang.waiting and not went_on and grows:
+            busy[rank] = lines[-1]
+    if len(busy) != 1:
+        return hang
+    rank, last = next(iter(busy.items()))
+    text = last.form.write(last.row)[:160]
+    found = f"was at other work in its last lines, and {len(hang.waiting)} ranks waited for it: {text}"
+    candidate = suspect_ranks(evidence, "rank-busy", "missing", [rank], found, "medium")
+    candidate.fault = "software"
+    candidate.show_text(text, evidence.names[last.place.file])
+    candidate.evidence += hang.evidence[:1]
+    candidate.at, candidate.first_line, candidate.waiting = hang.at, hang.first_line, hang.waiting
+    candidate.next = [
+        "do that work before the job, and save its result where all ranks read it",
+        "or a longer time-out of the group: `init_process_group(timeout=..)`; why it takes so long: CPUs, storage",
+    ]
+    return candidate
+
+
+def _find_worker(text: str, writer: LineWriter, rows: Sequence[tuple[str, ...]]) -> int | None:
+    """Who does the work: the writer of the lines, else the rank that they name."""
+    rank = writer.rank if writer.rank is not None else writer.task
+    match = _OWN.search(text)
+    if rank is not None or match is None:
+        return rank
+    named = {row[text.count(SLOT, 0, match.end()) - 1] for row in rows}
+    only = next(iter(named)) if len(named) == 1 else ""
+    return int(only) if only.isdecimal() else None
 
 
 def _find_rank(evidence: Evidence, stack: Stack) -> int | None:

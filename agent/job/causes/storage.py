@@ -17,8 +17,9 @@ def find_lost_storage(evidence: Evidence, events: list[LineEvent]) -> Iterator[P
     back = {event.groups.get("peer"): event.line for event in evidence.find_events("storage-back")}
     has_failed = any(event.role in ENDING for event in evidence.events.values())
     for candidate in find_generic(evidence, events):
-        gone = [event for event in events if event.groups.get("peer") not in back]
-        if gone and has_failed:
+        is_evicted = candidate.id == "storage-evicted"
+        gone = [event for event in events if is_evicted or event.groups.get("peer") not in back]
+        if gone and has_failed and not (is_evicted and evidence.ended_well):
             candidate.role = "hard"
         elif not evidence.ended_well and (gone or candidate.count >= _OFTEN):
             candidate.role = "slow"

@@ -38,9 +38,11 @@ def find_transport(evidence: Evidence, events: dict[str, list[LineEvent]]) -> It
         yield from _find_sockets(evidence, events)
         return
     yield from _find_far_pairs(evidence)
+    copying = list(_find_copying_hosts(evidence))
+    yield from copying
     ways = {way: count for way, count in facts.transports.items() if way.startswith("NET/IB")}
     copied = sum(count for way, count in ways.items() if "GDRDMA" not in way)
-    if ways and copied == sum(ways.values()):
+    if ways and copied == sum(ways.values()) and not copying:
         off = bool(facts.gpudirect_off)
         why = "neither peer memory nor DMA-BUF of the NIC works" if off else "GPUDirect RDMA is not in use"
         text = f"all {copied} network channels copy through host memory: {why}"
@@ -132,9 +134,36 @@ def _find_settings_of_few(evidence: Evidence) -> Iterator[PossibleCause]:
             yield candidate
 
 
+def _find_copying_hosts(evidence: Evidence) -> Iterator[PossibleCause]:
+    """Hosts on which NCCL switches GPUDirect RDMA off for all of their NICs, while others of the job use it."""
+    kinds: dict[str, dict[str, LineEvent]] = defaultdict(dict)
+    for event in evidence.find_events("gpudirect-pair"):
+        if "nic" in event.groups and (host := evidence.host_of(event.line)) is not None:
+            kinds[host].setdefault(event.groups["kind"], event)
+    off = {host: rows["Disabled"] for host, rows in kinds.items() if list(rows) == ["Disabled"]}
+    on = [host for host, rows in kinds.items() if list(rows) == ["Enabled"]]
+    if not off or not on:
+        return
+    names, verb = name_hosts(list(off)), "goes" if len(off) == 1 else "go"
+    text = (
+        f"{names} {verb} without GPUDirect RDMA, through host memory, and {name_hosts(on)} "
+        f"{'has' if len(on) == 1 else 'have'} it: the whole job is as slow as that"
+    )
+    candidate = PossibleCause("gpudirect-off", "slow", "setting", text, "high")
+    candidate.blame(hosts=off)
+    candidate.show(evidence, *(event.line for event in list(off.values())[:3]))
+    candidate.next = [
+        f"`lsmod | grep peermem` and the open GPU modules (DMA-BUF) on {names} and on {on[0]}: `fabricscope scan` "
+        "names what is missing",
+        f"NCCL_NET_GDR_LEVEL and NCCL_DMABUF_ENABLE in the environment of {names}",
+    ]
+    yield candidate
+
+
 def _find_far_pairs(evidence: Evidence) -> Iterator[PossibleCause]:
     """A GPU and NIC that GPUDirect RDMA leaves out on one host, while the same pair of another host has it."""
-    pairs = [event for event in evidence.find_events("gpudirect-pair") if evidence.host_of(event.line)]
+    pairs = [event for event in evidence.find_events("gpudirect-pair") if "seq" in event.groups]
+    pairs = [event for event in pairs if evidence.host_of(event.line)]
     enabled = {event.groups["number"]: event.groups["seq"] for event in pairs if event.groups["kind"] == "Enabled"}
     far = [event for event in pairs if event.groups["kind"] == "Disabled" and event.groups["number"] in enabled]
     if not far or len(far) * 2 > len(pairs):

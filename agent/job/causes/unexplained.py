@@ -10,6 +10,7 @@ from typing import NamedTuple
 from agent.job.candidate import PossibleCause, first_of, name_ranks, sort_key
 from agent.job.catalogue import ENDING, FailureRow, load_codes
 from agent.job.causes.words import collect_words, fill
+from agent.job.error_lines import has_lower_level
 from agent.job.evidence import MANY_STEPS, Evidence, LineEvent
 from agent.job.lines import LogLine, strip_header
 from agent.job.named_parts import LineWords, find_device, read_words
@@ -162,6 +163,34 @@ def find_sign(evidence: Evidence, cause: PossibleCause) -> PossibleCause | None:
         *named.list_steps(candidate),
         f"what is behind this line on {_place(candidate)}: the lines around it, the kernel log of that time",
     ]
+    return candidate
+
+
+def find_reason(evidence: Evidence, cause: PossibleCause) -> PossibleCause | None:
+    """The first line before a cause that states a failure of what the program depends on, with no step after it."""
+    file, number = cause.first_line or (0, 0)
+    after = max((step for step in evidence.last_steps.get(file, ()) if step < number), default=0)
+    signs = [line for lines in evidence.signs.values() for line in lines.values()]
+    early = [
+        line
+        for line in (*signs, *evidence.errors.get(file, ()))
+        if line.file == file and after < line.number < number and not has_lower_level(line.whole)
+    ]
+    stated = [line for line in early if (words := read_line(line).words).means and not words.is_consequence]
+    if not stated:
+        return None
+    sign = _place_sign(evidence, min(stated, key=lambda line: line.number))
+    named = read_line(sign.line)
+    candidate = PossibleCause("stated-reason", "error", "unknown", "", "medium")
+    candidate.add(evidence, sign.line)
+    if sign.line.host is None and sign.rank is None:  # the only host that a log names need not be its writer's
+        own = _HOST.search(sign.line.text)
+        candidate.hosts = {own[1]: None} if own else {}
+    else:
+        candidate.blame([] if sign.rank is None else [sign.rank], [sign.host] if sign.host else [])
+    candidate.summary = f"{candidate.name(evidence)} wrote before the job was cancelled: {named.text[:_SHOWN]}"
+    candidate.summary += f"; by its words: {named.words.means}"
+    candidate.next = [*named.list_steps(candidate), f"the lines around it; the kernel log of {_place(candidate)}"]
     return candidate
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from agent.job.candidate import PossibleCause, find_hosts, name_numbers, name_ranks, suspect_ranks
 from agent.job.causes.generic import find_generic
+from agent.job.causes.stacks import find_busy
 from agent.job.evidence import Evidence, LineEvent, WatchdogState
 from agent.model.job_answer import RankLast
 
@@ -21,6 +22,7 @@ _UNKNOWN = -2
 _ONE_SIZE = frozenset(("ALLREDUCE", "BROADCAST", "REDUCE", "_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE"))
 _MOST_CALLS = 4
 _SHORT_MILLISECONDS = 1000
+_BY_SILENCE = frozenset(("collective-stuck", "rank-silent"))  # of which no line shows what the missing rank did
 _CLOCKS = 5.0  # seconds by which lines of several ranks may be apart
 _FIRST_NEXT = (
     "GPUs of one host: NCCL_P2P_DISABLE=1 for one run; where that works, peer-to-peer between them is blocked (ACS, "
@@ -65,7 +67,8 @@ def find_watchdog_hangs(evidence: Evidence) -> Iterator[PossibleCause]:
     waited = any(group.waits for group in groups.values())
     for name, group in groups.items():
         if group.waits:
-            yield _judge_group(evidence, name, group)
+            candidate = _judge_group(evidence, name, group)
+            yield find_busy(evidence, candidate) if candidate.id in _BY_SILENCE else candidate
         else:
             dumps = list(_judge_dumps(evidence, group))
             yield from dumps

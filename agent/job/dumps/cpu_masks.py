@@ -10,10 +10,10 @@ from probes.text import lazy_pattern
 
 WORDS = (b"MPI startup():", b"mask 0x", b" bound to ", b"core affinity =")
 _FORMS = (
-    # Intel MPI: "[0] MPI startup(): 16  107850  gpu3  {0,1,2,3}"
+    # Intel MPI: "[0] MPI startup(): 16  107850  gpu3  {0,1,2,3}", or "0-3"
     lazy_pattern(
         r"MPI startup\(\): (?P<rank>\d{1,7})\s{1,12}\d{1,9}\s{1,12}(?P<host>[\w.-]{1,64})\s{1,12}"
-        r"\{(?P<list>[\d,-]{1,2000})\}"
+        r"(?:\{(?P<list>[\d,-]{1,2000})\}|(?P<list2>\d{1,4}-\d{1,4}(?:,[\d,-]{1,2000})?|\d{1,4})\s{0,8}$)"
     ),
     # Slurm: "cpu-bind=MASK - gpu3, task  0  0 [4711]: mask 0xff set"
     lazy_pattern(
@@ -55,7 +55,7 @@ def read_mask(line: LogLine) -> CpuMask | None:
             continue
         groups = match.groupdict()
         host = groups["host"].partition(".")[0]
-        if (listed := groups.get("list")) is not None:
+        if (listed := groups.get("list") or groups.get("list2")) is not None:
             count = _count(listed)
         elif (cells := groups.get("cells")) is not None:
             listed, count = cells, sum("B" in cell for cell in re.split(r"[/\[\]]", cells))

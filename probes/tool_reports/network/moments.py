@@ -29,7 +29,7 @@ _COUNTER = lazy_pattern(
     r"(?P<count>\d{1,20})(?:@[\d.]{1,24})?[ \t;,]{0,8}"
 )
 
-_KEYED = lazy_pattern(r"(?<![\w./])(?P<name>[A-Za-z][\w.-]{2,60})(?:=|: {0,4}| {1,4})(?P<count>\d{1,20})(?=[\s,;)]|$)")
+_KEYED = lazy_pattern(r"(?<![\w./])(?P<name>[A-Za-z][\w.-]{2,60})(?:=|: {0,4})(?P<count>\d{1,20})(?=[\s,;)]|$)")
 
 _NAMED = lazy_pattern(r"(?P<name>[A-Za-z][\w./-]{0,40}\d)[ \t:,]{1,8}$")
 _OF_TRANSPORT = lazy_pattern(
@@ -87,7 +87,7 @@ def _list_series(text: str) -> dict[tuple[str | None, str], list[_MomentCount]]:
         alone = _COUNTER.fullmatch(bare) if moment else None
         keyed = list(_KEYED.finditer(bare)) if moment else []
         end = 0
-        for counter in keyed if len(keyed) > 1 or not alone else [alone]:
+        for counter in keyed if len(keyed) > 1 else [alone] if alone else []:
             before = bare[end : counter.start()]  # several parts in one line
             named = _NAMED.search(before) if len(keyed) > 1 else None
             part = find_part(before) or (named["name"] if named else part)
