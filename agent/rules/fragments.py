@@ -30,6 +30,7 @@ _CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})
 _SPEED_FIELDS = ("port.rate_gbit_s", "netdev.speed_gbit_s")
 _STATES = frozenset({"roce-link-down", "roce-speed-degraded"})  # all ports alike: the network, or nothing is cabled
 _NOTED = frozenset({"roce-no-ip"})  # what a list of GIDs is saved for: a note counts
+_OF_JOBS = "roce-gid-index-wrong"  # a setting of NCCL: GPU jobs use these ports, however many have it wrong
 _DARK = "dark"  # the cause of a note about a module without light: it was saved because of it
 _WIRE_IS_UP = ("vf-policy", "vf-guid")
 _LINK_IS_UP = (*_WIRE_IS_UP, "vf-physical", "linkup")
@@ -293,7 +294,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         ):
             note = lower_to_note(replace(fault, confidence="low", depends_on=why))
             yield of_interface(note) if assumes_nics else note
-        elif _is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault):
+        elif rule.name == _OF_JOBS or _is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault):
             low = replace(fault, confidence="low", depends_on=why)
             low = of_interface(low) if assumes_nics else low
             may_be_meant = (
@@ -379,7 +380,8 @@ def of_interface(fault: Fail) -> Fail:
 def _is_setting_of_all(assumed: RuleContext, rule: Rule, fault: Fail) -> bool:
     """Whether all active RoCE ports have one setting that is wrong for GPU traffic: chosen, or wrong alike."""
     of_ports = all(_is_of_nic(assumed, part.subject) for part in fault.parts)
-    return rule.name.startswith("roce-") and rule.name not in _STATES and bool(fault.parts) and of_ports
+    by_choice = rule.name.startswith("roce-") and rule.name not in _STATES and rule.name != _OF_JOBS
+    return by_choice and bool(fault.parts) and of_ports
 
 
 def _is_certain_of_node(assumed: RuleContext, fault: Fail) -> bool:

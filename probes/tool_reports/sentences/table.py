@@ -232,7 +232,7 @@ ANYWHERE: tuple[ToolSentence, ...] = (  # without one: the first that fits a lin
     row("guest-power-on", r"Module '?DevicePowerOn'? power on failed"),
     row("module-not-built", r"Bad return status for module build on kernel: (?P<what>\S{3,80})"),
     row("module-absent",
-         r"FATAL: Module (?P<what>(?:nvidia|amdgpu|habanalabs|neuron|gdrdrv)\w{0,30} not found in directory "
+         r"FATAL: Module (?P<what>(?:nvidia|amdgpu|habanalabs|neuron|gdrdrv)[\w-]{0,30} not found in directory "
          r"\S{3,120})"),
     row("burn-faulty", r"^GPU (?P<gpu>\d{1,3}): FAULTY[ \t]*$"),
     row("burn-died", r"errors: [^\n]{0,400}?\(DIED!\)"),

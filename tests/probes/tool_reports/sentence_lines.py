@@ -759,6 +759,8 @@ LINES: tuple[tuple[str, str, str], ...] = (  # a line, the code of what it means
     ("Loading HCA driver and Access Layer:                       [FAILED]", "stack-failed", ""),
     ("No OFED driver found for kernel 5.15.0-122-generic", "stack-modules", "5.15.0-122-generic"),
     ("modprobe: FATAL: Module ib_uverbs not found in directory /lib/modules/5.15.0", "module-missing", "ib_uverbs"),
+    ("modprobe: FATAL: Module nvidia-peermem not found in directory /lib/modules/6.8.0-41-generic", "module-absent",
+     "nvidia-peermem not found in directory /lib/modules/6.8.0-41-generic"),
     ("2024/03/11 08:12:40 Exiting.. can not change : incorrect RDMA subsystem network namespace", "rdma-netns", ""),
     ("From node2-ib (10.4.1.254) icmp_seq=1 Destination Host Unreachable", "no-answer", ""),
     (
