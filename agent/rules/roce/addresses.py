@@ -144,9 +144,9 @@ def _judge_gid_index_wrong(roce_port: RocePort, where: EffectiveSetting) -> Resu
     index = parse_number(where.value) or 0
     if roce_port.nic.state == "other_namespace":
         return roce_port.unknown(ELSEWHERE)
-    if not roce_port.port.gids_known or not roce_port.port.gids:
-        return roce_port.unknown("not-shown", detail="its GID table could not be read, or is empty")
     gid = next((gid for gid in roce_port.port.gids if gid.index == index), None)
+    if gid is None and not (roce_port.port.gids_known and roce_port.port.gids):
+        return roce_port.unknown("not-shown", detail="its GID table could not be read, or is empty")
     if gid is not None and gid.type is None:
         return roce_port.unknown("not-read", fact="the types of its GIDs")
     if gid is not None and gid.type != _GID_INDEX_WRONG_V1:
