@@ -79,9 +79,10 @@ class ExitRow(NamedTuple):
 
     rank: int | None
     host: str | None
-    code: int
+    code: int | None  # None: its line is cut off
     pid: int | None
     line: LogLine
+    is_first: bool = False  # by the launcher
 
 
 class Evidence:
@@ -236,6 +237,7 @@ class FileState:
         self.setting: LogLine | None = None  # "name: NCCL_X" of the line before
         self.table: dict[str, str] = {}  # fields of a launcher's table of failures
         self.table_line: LogLine | None = None
+        self.is_first_failure = False  # the next row of that table is the first process that ended
         self.snapshot: SnapshotReader | JsonSnapshotReader | None = None  # of RAS, which is being read
         self.damaged_snapshots = 0
         self.ignores: int | None = None  # the line that announces an exception which is ignored
@@ -253,13 +255,15 @@ class FileState:
         """Keep the row of a launcher's table that is complete."""
         table, self.table = self.table, {}
         exit_code = _FIELD_EXIT.match(table.get("exitcode", ""))
-        if exit_code is None or self.table_line is None:
-            return
         rank = _FIELD_RANK.match(table.get("rank", ""))
+        is_cut = exit_code is None and rank is not None and self.is_first_failure
+        if (exit_code is None and not is_cut) or self.table_line is None:
+            return
         host = table.get("host", "").strip().partition(".")[0] or None
-        self.evidence.exits.append(
-            ExitRow(int(rank[1]) if rank else None, host, int(exit_code[1]), int(exit_code[2]), self.table_line)
-        )
+        code, pid = (int(exit_code[1]), int(exit_code[2])) if exit_code else (None, None)
+        row = ExitRow(int(rank[1]) if rank else None, host, code, pid, self.table_line, self.is_first_failure)
+        self.evidence.exits.append(row)
+        self.is_first_failure = False
         if rank is not None and host:
             self.evidence.ranks.host_of.setdefault(int(rank[1]), host)
             self.evidence.ranks.local_of.setdefault(int(rank[1]), int(rank[2]))

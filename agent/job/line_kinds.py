@@ -67,6 +67,7 @@ _TOKENS = frozenset(
     b"deepspeed elapsed throughput Throughput Bandwidth OSU step_time train_step_timing "
     b"train_runtime stopped finished shutdown succeeded sglang SGLang vLLM "
     b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
+    b"observed "
     b"compiled summary locked nccl_version Name "
     b"MISMATCH INCOMPLETE Communicator Communicators "
     b"Success OK distributed "

@@ -404,7 +404,7 @@ READERS: tuple[tuple[tuple[bytes, ...], Callable[[FileState, LogLine], None]], .
     ((b"local rank", b"local_rank"), read_launched),
     ((b"Name: ",), read_pod),
     ((b"$ ", b"# "), read_prompt),
-    ((b"  host ", b"  rank ", b"  exitcode"), read_failure_table),
+    ((b"  host ", b"  rank ", b"  exitcode", b"first observed failure"), read_failure_table),
     ((b"Exception ignored in",), _read_ignored),
     ((b" RUNNING AT ", b" EXIT CODE: ", b"KILLED BY SIGNAL: "), read_hydra),
     ((b"MPICH ERROR [", b"aborted with code", b"Abort(", b"Traceback (most"), read_stack),

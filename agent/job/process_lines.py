@@ -10,6 +10,7 @@ from probes.text import lazy_pattern
 _LAUNCHED = lazy_pattern(r"\bhost[ =:]{1,2}(?P<host>[A-Za-z][\w.-]{0,63}),? local[ _]rank[ =:]{1,2}(?P<local>\d{1,4})")
 _POD = lazy_pattern(r"Name: {1,20}(?P<host>[a-z0-9][a-z0-9.-]{0,62})\s*$")  # of `kubectl describe pod`
 _TABLE_FIELD = lazy_pattern(r"\s{1,8}(?P<name>host|rank|exitcode|time|traceback) {1,12}: (?P<value>.{0,200})")
+_FIRST_FAILURE = "first observed failure"
 _PROMPT = lazy_pattern(
     r"(?:\([\w.-]{1,40}\) )?(?:\[\w[\w.-]{0,31}@(?P<host>(?![0-9a-f]{12} )[A-Za-z][\w.-]{0,62}) [^\]]{1,100}\]|"
     r"\w[\w.-]{0,31}@(?P<host2>(?![0-9a-f]{12}:)[A-Za-z][\w.-]{0,62}):\S{0,200}) ?[#$%] (?P<command>\S.{0,400})"
@@ -93,9 +94,13 @@ def _find_other_host(command: str) -> str | None:
 
 
 def read_failure_table(state: FileState, line: LogLine) -> None:
-    """The table of torchrun: "host : ..", "rank : 3 (local_rank: 3)", "exitcode : -9 (pid: 4711)"."""
+    """The table of torchrun: "host : ..", "rank : 3 (local_rank: 3)", "exitcode : -9 (pid: 4711)"; the process that
+    ended first is below "Root Cause (first observed failure):"."""
     match = _TABLE_FIELD.match(line.text)
     if match is None:
+        if _FIRST_FAILURE in line.text:
+            state.end_table()
+            state.is_first_failure, state.table_line = True, line
         return
     if match["name"] in state.table:
         state.end_table()

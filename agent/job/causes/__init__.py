@@ -22,6 +22,7 @@ from agent.job.causes.network import (
     find_connect,
     find_memlock,
     find_queue_pairs,
+    find_store_connect,
     find_unnamed_connect,
 )
 from agent.job.causes.pace import find_pace
@@ -107,6 +108,7 @@ _SPECIAL = {
     "async-event": find_async,
     "connect-failed": find_connect,
     "connect-failed-unnamed": find_unnamed_connect,
+    "store-unreachable": find_store_connect,
     "xid": find_xids,
     "cuda-error": find_cuda,
     "cuda-init-failed": find_cuda,

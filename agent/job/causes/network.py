@@ -132,6 +132,12 @@ _INTERFACE_NEXT = (
     "choice on all of them: `ip -br address`"
 )
 
+_RENDEZVOUS_NEXT = (
+    "MASTER_ADDR (or --rdzv_endpoint, or the address that the program asks its own host for) as the hosts reach each "
+    "other: `getent hosts $(hostname)` on the host of rank 0; in a container its network is that of the host "
+    "(`--network host`)"
+)
+
 
 def find_connect(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Connections that fail; where the address is of a network of one host alone, a setting is at fault."""
@@ -140,6 +146,25 @@ def find_connect(evidence: Evidence, events: list[LineEvent]) -> Iterator[Possib
         candidate.next = candidate.next[:1] if refused else candidate.next[1:]
         for peer in {event.groups.get("peer", ""): None for event in events}:
             if _blame_address(evidence, candidate, peer):
+                break
+        yield candidate
+
+
+def find_store_connect(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """A rendezvous that does not answer; at one within a host it is a setting, where processes are elsewhere."""
+    for candidate in find_generic(evidence, events):
+        for event in events:
+            peer, own = event.groups.get("peer", ""), event.line.address or ""
+            is_elsewhere = bool(own) and own.split(".")[:2] != peer.split(".")[:2]
+            if _OF_ONE_HOST.match(peer) and (is_elsewhere or len(evidence.ranks.hosts()) > 1):
+                candidate.summary += "; that address is of a network within one host, which other hosts do not reach"
+                candidate.fault, candidate.role, candidate.peers, candidate.confidence = (
+                    "setting",
+                    "error",
+                    {},
+                    "medium",
+                )
+                candidate.next = [_RENDEZVOUS_NEXT, _INTERFACE_NEXT]
                 break
         yield candidate
 

@@ -21,25 +21,34 @@ class _Exit(NamedTuple):
     tasks: list[int]
     line: LogLine
     groups: dict[str, str]  # what else the line names
+    is_first: bool = False  # by the launcher
 
 
 def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterator[PossibleCause]:
     """The process that ended first, by launchers; those that were terminated afterwards are victims."""
     exits = [_read_exit(event) for name in _OF_TASKS for event in events.get(name, ())]
     exits += [
-        _Exit(f"code {row.code}", row.host, [] if row.rank is None else [row.rank], row.line, {})
+        _Exit(
+            "" if row.code is None else f"code {row.code}",
+            row.host,
+            [] if row.rank is None else [row.rank],
+            row.line,
+            {},
+            row.is_first,
+        )
         for row in evidence.exits
     ]
     exits += [_read_exit(event) for name in _OF_PROCESSES for event in events.get(name, ())]
     own = [row for row in exits if not _is_victim(row.how)]
     if any(row.rank is not None for row in evidence.exits):  # a task of srun is torchrun, and ends with code 1 after it
         own = [row for row in own if row.how != "Exited with exit code 1"]
-    own.sort(key=lambda row: not (row.how or row.hosts or row.tasks))  # those that name nothing come last
+    own.sort(key=lambda row: (not row.is_first, not (row.how or row.hosts or row.tasks)))  # last what names nothing
     killed = events.get("oom-kill")
     if not own:
         return
     # an abort is mostly the watchdog of a rank that waited for another one
-    how, hosts, tasks, line, groups = next((row for row in own if _read_how(row.how)[0] != "aborted"), own[0])
+    first = next((row for row in own if _read_how(row.how)[0] != "aborted"), own[0])
+    how, hosts, tasks, line, groups, is_first = first
     host = shorten_host(hosts) if hosts and "[" not in hosts and "," not in hosts else None
     key, role, fault, text = _read_how(how)
     if killed and key in ("killed", "oom-kill"):
@@ -48,7 +57,7 @@ def find_exits(evidence: Evidence, events: dict[str, list[LineEvent]]) -> Iterat
         role, fault = "consequence", "unknown"  # mpirun names no process
     candidate = PossibleCause(key, role, fault, "", "medium")
     alike = sorted({task for row in own if key == "exit-code" and row.how == how for task in row.tasks})
-    if len(alike) > len(tasks) + 1:  # the order of such lines shows nothing
+    if len(alike) > len(tasks) + 1 and not is_first:  # the order of such lines shows nothing
         tasks, host, text = alike, None, f"{text.replace('ended first', 'ended')}; no line shows the first of them"
     lost = {event.groups["hosts"]: None for event in events.get("mpi-daemon-lost", [])}
     if key == "killed" and not host and not tasks and len(lost) == 1:

@@ -60,6 +60,20 @@ LOGS = (
         begin(2) + info(0, "socketPollConnect: Connect to 10.0.0.9<4> failed : Connection refused, retrying")
         + info(0, "NET/Plugin: Could not find: libnccl-net.so. Using internal net plugin.") + steps() + END,
         "well: no cause", "No failure in it"),
+    Log("the process that the launcher saw end first, below others of its table",
+        VICTIM.replace("-15", "1") + EXIT.format(1) + "  traceback : To enable traceback see: https://pytorch.org/x\n",
+        "failed: exit-code (software, medium, ranks [3], gpu2)", "with code 1"),
+    Log("the same, cut off before its code", VICTIM.replace("-15", "1") + EXIT.partition("  exitcode")[0],
+        "failed: exit-code (software, medium, ranks [3], gpu2)", "ended first"),
+    Log("a signal in a table that was copied as a text",
+        "rank2 (local rank: 2)exitcode: -9 (pid: 36071)error file: <N/A>\n"
+        "traceback : signal 9 (SIGKILL) received by PID 36071\n", "killed: killed (rank, medium)", "SIGKILL"),
+    Log("a rendezvous at the address of a container, for a process elsewhere",
+        "(RayWorker pid=7, ip=10.0.1.75) [E socket.cpp:922] [c10d] The client socket has timed out after 1800s while "
+        "trying to connect to (172.17.0.2, 44737).\n"
+        "(Actor pid=8, ip=10.0.1.75) [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3856, "
+        "OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=1800000) ran for 1800268 milliseconds before timing out.\n",
+        "failed: store-unreachable (setting, medium, 10.0.1.75)", "which other hosts do not reach"),
     Log("a warning that no row is for", begin(2) + warn(1, "Frobnication of the bus failed"),
         "failed: unexplained (unknown, low, ranks [1], gpu1)", "Frobnication"),
     Log("closed connections follow from the first cause",
