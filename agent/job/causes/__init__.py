@@ -10,7 +10,13 @@ from collections import defaultdict
 
 from agent.job.candidate import PossibleCause
 from agent.job.catalogue import load_general
-from agent.job.causes.ascend import find_hccl_codes, find_link_timeouts, find_links, find_waiting_npus
+from agent.job.causes.ascend import (
+    find_hccl_codes,
+    find_link_timeouts,
+    find_links,
+    find_npu_calls,
+    find_waiting_npus,
+)
 from agent.job.causes.coded import find_coded, find_efa
 from agent.job.causes.completions import find_completions
 from agent.job.causes.cpu_masks import find_shared_cores
@@ -140,4 +146,5 @@ _SPECIAL = {
     "efa-not-found": find_no_efa,
     "efa-plugin-failed": find_efa_plugin,
     "hccl-notify-timeout": find_waiting_npus,
+    "npu-call-failed": find_npu_calls,
 }

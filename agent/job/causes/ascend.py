@@ -107,6 +107,15 @@ def _name_npus(evidence: Evidence, ranks: Sequence[int], hosts: Sequence[str]) -
     return f"rank {ranks[0]} ({device}{hosts[0]})" if hosts else f"rank {ranks[0]}"
 
 
+def find_npu_calls(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Calls that fail. One that waits for the NPU returns the time-out that HCCL states."""
+    waits = all("Synchronize" in event.groups.get("call", "Synchronize") for event in events)
+    for candidate in find_generic(evidence, events):
+        if waits and evidence.find_events("hccl-notify-timeout"):
+            candidate.role = "consequence"
+        yield candidate
+
+
 def find_waiting_npus(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Ranks of HCCL that waited until their time-out; one of few that did not is the suspect."""
     waited = {int(event.groups["number"]) for event in events if event.groups.get("number")}
