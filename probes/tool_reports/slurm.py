@@ -32,7 +32,9 @@ _CONTROLLER = lazy_pattern(
     r"|update_node: node (?P<resumed>\S{1,80}) state set to (?:IDLE|MIXED|ALLOCATED))"
 )
 _HEADING = lazy_pattern(r"(?m)^REASON +USER +TIMESTAMP +(?:STATE +)?NODELIST[ \t\r]*$")
-_LIST = lazy_pattern(r"(?m)^(?=[^\n]*\bNODELIST\b)(?=[^\n]*\bSTATE\b)[A-Z_:() ]{14,200}$")  # sinfo, sinfo -N
+_LIST = lazy_pattern(  # sinfo, sinfo -N, sinfo --list-reasons with columns of one's choice
+    r"(?m)^(?=[^\n]*\bNODELIST\b)(?=[^\n]*\b(?:STATE|REASON)\b)[A-Z_:() ]{14,200}$"
+)
 _OUT_OF_USE = lazy_pattern(r"(?:drain(?:ed|ing)?|drng|down|fail(?:ing|g)?|inval)[*$@^-]?")
 _FEWER = lazy_pattern(r"gres/gpu\S{0,40} count reported lower than configured \((\d{1,5}) < (\d{1,5})\)")
 _SILENT = lazy_pattern(r"(?i)^(?:not responding|node unexpectedly rebooted|kill task failed)")
@@ -99,22 +101,30 @@ def _list_states(text: str) -> list[ToolReport]:
     >>> text = "NODELIST  REASON             STATE\\nn7  gres/gpu count reported lower (7 < 8) drained\\n"
     >>> [report.subject for report in _list_states(text)]
     ['n7']
+    >>> text = "REASON            NODELIST\\nLow RealMemory    n[1-3]\\n"
+    >>> [(report.code, report.subject, report.detail) for report in _list_states(text)]
+    [('slurm-held', 'n[1-3]', (('what', 'Low RealMemory'),))]
     """
-    heading = require(_LIST.search(text), "no heading of sinfo")
-    names = heading[0].split()
-    state_at, nodes_at = names.index("STATE"), names.index("NODELIST")
-    held: dict[str, ToolReport] = {}  # a node may be in several partitions
-    for line in short_lines(text[heading.end() :]):
-        words = line.split()
-        if "REASON" in names:  # which has blanks, and may be wider than its column
-            at = names.index("REASON")
-            behind = len(names) - at - 1
-            cells = [*words[:at], " ".join(words[at : len(words) - behind]), *words[len(words) - behind :]]
-            if len(cells) == len(names) and cells[at] and _OUT_OF_USE.fullmatch(cells[state_at]):
-                held.setdefault(cells[nodes_at], _report(cells[nodes_at], cells[at], line))
-        elif len(words) == len(names) and _OUT_OF_USE.fullmatch(words[state_at]):
-            detail = (("what", f"{words[state_at]}; `sinfo -R` has the reason"),)
-            held.setdefault(words[nodes_at], ToolReport("slurm-held", words[nodes_at], " ".join(words), detail))
+    headings = [*_LIST.finditer(text)]
+    require(headings, "no heading of sinfo")
+    ends = [*(heading.start() for heading in headings[1:]), len(text)]
+    held: dict[str, ToolReport] = {}  # a node may be in several partitions, and in a table with its reason
+    for heading, end in zip(headings, ends, strict=True):
+        names = heading[0].split()
+        state_at, nodes_at = names.index("STATE") if "STATE" in names else None, names.index("NODELIST")
+        for line in short_lines(text[heading.end() : end]):
+            words = line.split()
+            if "REASON" in names:  # which has blanks, and may be wider than its column
+                at = names.index("REASON")
+                behind = len(names) - at - 1
+                words = [*words[:at], " ".join(words[at : len(words) - behind]), *words[len(words) - behind :]]
+            if len(words) != len(names) or (state_at is not None and not _OUT_OF_USE.fullmatch(words[state_at])):
+                continue
+            if "REASON" in names and words[at]:
+                held[words[nodes_at]] = _report(words[nodes_at], words[at], line)
+            elif "REASON" not in names:
+                detail = (("what", f"{words[state_at or 0]}; `sinfo -R` has the reason"),)
+                held.setdefault(words[nodes_at], ToolReport("slurm-held", words[nodes_at], " ".join(words), detail))
     return list(held.values())
 
 
