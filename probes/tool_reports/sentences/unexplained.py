@@ -29,7 +29,8 @@ _STATES = tuple(  # one of which a state of trouble beside known outputs has
 )
 
 _LOGGED = lazy_pattern(  # how programs begin a line that states an error: a severity, or the place in their source
-    r"[EF]\d{4} [\d:.]{8,16} |-E- |[ \t]{0,40}(?:[\w./-]{1,60}(?:\[\d{1,10}\])?: )?"
+    r"[EF]\d{4} [\d:.]{8,16} |-E- |[ \t]{0,40}(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8} [\w.-]{1,64} )?"
+    r"(?:[\w./-]{1,60}(?:\[\d{1,10}\])?: ){0,2}"
     r"(?:error|fatal|panic)(?: in [\w ]{3,40})?: |"
     r".{0,120}?(?:\b(?:ERROR|FATAL|CRITICAL)\b|\blevel=(?:error|fatal)\b|"
     r"\b(?:ERR|CRIT|ALERT|EMERG) (?=(?:swss|syncd|pmon|teamd|bgp|lldp|gbsyncd)\d{0,2}#)|"  # of SONiC
@@ -38,7 +39,7 @@ _LOGGED = lazy_pattern(  # how programs begin a line that states an error: a sev
 _THEME = lazy_pattern(
     r"\b(?:ib[ps]?\d{1,3}\w{0,8}|HCA|RDMA|RoCE|InfiniBand|GID|QP|uverbs\d{0,3}|umad\d{0,3}|VF \w{1,8}|SR-?IOV|peermem|"
     r"dma-?buf|GPUDirect|(?:pmon|syncd|swss)\d{0,2}#\w{1,40}|(?:ibv|rdma|uct|cxil?|sharp)_\w{2,40}|NVLink"
-    r"|network device"
+    r"|network device|(?:slurmd|slurmctld)(?=[\[:])|spank-\w{2,8}|pyxis|enroot"
     r"|NVSwitch|IMEX|[Ff]abric ?[Mm]anager)\b"
 )
 _ALSO_FAILS = lazy_pattern(  # words that lines of drivers have where all is well, too

@@ -28,6 +28,7 @@ STATED = {
     "mlx5_9/1 rate 200 Gb/sec (2X NDR), should be 400 Gb/sec (4X NDR)": "mlx5_9",
     "BMC: slot 5 has x4 instead of x16": "slot 5",
     "could not pair mlx5_0 with mlx5_4": None,
+    "Feb 22 17:46:38 gpu-7 slurmd[562]: spank-epilog: error: pyxis: cannot create /x/enroot: Permission denied": None,
     "W0101 agent.cc:12] RDMA setup failed": None,
 }
 CALM = (
