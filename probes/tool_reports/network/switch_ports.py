@@ -254,7 +254,7 @@ def _list_storms(port: str, rows: _Rows) -> Iterator[ToolReport]:
     if stopped:
         is_stopped = any(row.value.lower() in ("stormed", "deadlock", "storm") for row in rows.get(words.STATE, ()))
         code = "switch-storm" if is_stopped or stopped >= _MANY_STORMS else "switch-stormed"
-        yield _report(code, port, f"{stopped} storms", _line(rows, words.STORMS))
+        yield _report(code, port, f"{stopped} storm{'s' * (stopped > 1)}", _line(rows, words.STORMS))
 
 
 def _is_down(rows: _Rows) -> bool:
@@ -299,7 +299,7 @@ def _list_changing(ports: _Ports) -> Iterator[ToolReport]:
         is_carrier = any(label.startswith("carrier") or "transition" in label for label in labels)  # each way counts
         if count >= (_MANY_CARRIER_CHANGES if is_carrier else _MANY_CHANGES):
             code = "switch-flaps-most" if is_odd else "switch-flaps"
-            yield _report(code, port, f"{count} times", _line(ports[port], words.FLAPS))
+            yield _report(code, port, f"{count} time{'s' * (count > 1)}", _line(ports[port], words.FLAPS))
 
 
 def _list_dim(ports: _Ports) -> Iterator[ToolReport]:
