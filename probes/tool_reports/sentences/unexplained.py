@@ -39,7 +39,7 @@ _LOGGED = lazy_pattern(  # how programs begin a line that states an error: a sev
 _THEME = lazy_pattern(
     r"\b(?:ib[ps]?\d{1,3}\w{0,8}|HCA|RDMA|RoCE|InfiniBand|GID|QP|uverbs\d{0,3}|umad\d{0,3}|VF \w{1,8}|SR-?IOV|peermem|"
     r"dma-?buf|GPUDirect|(?:pmon|syncd|swss)\d{0,2}#\w{1,40}|(?:ibv|rdma|uct|cxil?|sharp)_\w{2,40}|NVLink"
-    r"|network device|(?:slurmd|slurmctld)(?=[\[:])|spank-\w{2,8}|pyxis|enroot"
+    r"|network device|MIG (?:config\w{0,10}|mode)|(?:slurmd|slurmctld)(?=[\[:])|spank-\w{2,8}|pyxis|enroot"
     r"|NVSwitch|IMEX|[Ff]abric ?[Mm]anager)\b"
 )
 _ALSO_FAILS = lazy_pattern(  # words that lines of drivers have where all is well, too
