@@ -16,7 +16,7 @@ from probes.text import check_length, lazy_pattern, require
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.unexplained import states_failure
 from probes.tool_reports.sentences.values import normalize
-from probes.tool_reports.tables.entries import FEWEST, IN_USE, NOT_USED, SHARE, TROUBLE, WELL, read_number
+from probes.tool_reports.tables.entries import FEWEST, IN_USE, NOT_USED, SHARE, TROUBLE, WELL, read_number, shape
 from probes.tool_reports.tables.quantities import find_quantity, is_by_use, is_less
 
 _WORDS = lazy_pattern(r"[^\s=:,;|()\[\]{}<>\"']+")
@@ -108,11 +108,13 @@ def _is_stated(line: str, word: str) -> bool:
     if _OF_NOW.fullmatch(word):
         return False
     at = line.find(word)
-    return bool(any(map(str.isdigit, word)) or _STATED.fullmatch(word) or line[:at].rstrip().endswith((":", "=")))
+    is_value = line[:at].rstrip().endswith((":", "=")) or line[at + len(word) :][:1] == "("  # "ETH(2)"
+    return bool(any(map(str.isdigit, word)) or _STATED.fullmatch(word) or is_value)
 
 
 def _begin_alike(name: str, line: str, usual_name: str, usual: str) -> bool:
-    return _are_alike(name, line.split(" ")[0], usual_name, usual.split(" ")[0])
+    first, other = line.split(" ")[0], usual.split(" ")[0]
+    return shape(first) == shape(other) or _are_alike(name, first, usual_name, other)
 
 
 def _are_alike(name: str, word: str, usual_name: str, usual: str) -> bool:
@@ -198,11 +200,12 @@ def _list_odd(
     if len(lines) < FEWEST or _OF_MOMENT.search(lines[0]):
         return
     words = [_WORDS.findall(line) for line in lines]
-    same, times = Counter(lines).most_common(1)[0]
-    alone = next((at for at, line in enumerate(lines) if line != same), 0)
-    usual = lines.index(same)
-    if same and times == len(lines) - 1 and len(words[alone]) != len(words[usual]) and states_failure(lines[alone]):
-        yield alone, usual
+    same, times = Counter(map(tuple, words)).most_common(1)[0]
+    alone = next((at for at, own in enumerate(words) if tuple(own) != same), 0)
+    usual = words.index(list(same))
+    if same and times == len(lines) - 1 and len(words[alone]) != len(words[usual]):
+        if states_failure(lines[alone]) or _is_without_setting(words[alone], words[usual]):
+            yield alone, usual
     if len(set(map(len, words))) > 1 or len(words[0]) > _MOST_WORDS:
         return
     odd: set[int] = set()
@@ -230,6 +233,18 @@ def _list_odd(
     like = next((at for at in range(len(lines)) if at not in odd), None)
     if like is not None:
         yield from ((at, like) for at in sorted(odd))
+
+
+def _is_without_setting(words: Sequence[str], usual: Sequence[str]) -> bool:
+    """Whether a line is the usual one but for a setting and its value.
+
+    >>> _is_without_setting(["map", "a"], ["map", "a", "wred", "b"]), _is_without_setting(["up"], ["up", "10.0.0.1"])
+    (True, False)
+    """
+    less = len(usual) - len(words)
+    at = next((at for at, pair in enumerate(zip(words, usual, strict=False)) if pair[0] != pair[1]), len(words))
+    missing = usual[at : at + less]
+    return len(missing) > 1 and missing[0].replace("_", "").isalpha() and words[at:] == usual[at + less :]
 
 
 def _list_label(before: Sequence[str]) -> Sequence[str]:
