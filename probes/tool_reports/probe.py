@@ -195,10 +195,8 @@ def _list_odd_rows(host: Host, compared: Collection[str]) -> Iterator[tuple[str,
             if len(text) <= _MOST_COMPARED:
                 from probes.tool_reports.tables.cells import list_odd_numbers  # lazy: most outputs state their faults
 
-                found: dict[str, ToolReport] = {}
-                for row in list_odd_numbers(text, argv in commands.FILTERED_SAVED):
-                    found.setdefault(row.subject or row.text, row)
-                yield from ((name, row) for row in found.values() if len(found) <= _MOST_ODD)
+                rows = list(list_odd_numbers(text))
+                yield from ((name, row) for row in rows if len(rows) <= _MOST_ODD)
 
 
 def _read(list_faults: Callable[[str], list[ToolReport]], text: str) -> list[ToolReport]:

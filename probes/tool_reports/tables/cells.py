@@ -133,16 +133,15 @@ def list_table_values(text: str) -> list[StatedValue]:
     return _list_values_of(_read_tables(text))
 
 
-def list_odd_numbers(text: str, is_part: bool = False) -> Iterator[ToolReport]:
-    r"""Rows of a known output of which one has another number or version than the others. `is_part`: of a part of an
-    output, which no other reader has, each count of errors, too.
+def list_odd_numbers(text: str) -> Iterator[ToolReport]:
+    r"""Rows of a known output of which one has another number or version than the others.
 
     >>> ports = "".join(f"hca_id: mlx5_{n}\n fw_ver: 28.4{n // 3}.1000\n" for n in range(4))
     >>> [report[:2] for report in list_odd_numbers(ports)]
     [('row-odd', 'mlx5_3')]
     """
     for value in list_table_values(text):
-        if (value.code == ODD and _OTHER_NUMBER.search(value.what)) or (value.code == COUNT and is_part):
+        if value.code == ODD and _OTHER_NUMBER.search(value.what):
             yield state_fault("row-odd", value.part, value.what, value.line)
 
 

@@ -42,7 +42,7 @@ def read_tables(text: str) -> Iterator[FoundTable]:
     >>> list(read_tables("".join(f"t,host=n{n} up={n}i,down=0\\n" for n in range(4))))[0].names
     ('host', 'up', 'down')
     >>> list(read_tables("".join(f"link: {n}\\nerrors: {n}\\n\\n" for n in range(4))))[0].rows[1]
-    (('1', '1'), '1 1')
+    (('link 1', '1'), 'link 1: errors 1')
     """
     from probes.tool_reports.tables.repeats import tabulate_parts  # lazy: few texts have a table
     from probes.tool_reports.tables.rows import fold_pairs, read_rows

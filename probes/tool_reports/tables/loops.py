@@ -203,9 +203,9 @@ def _list_odd(
     same, times = Counter(map(tuple, words)).most_common(1)[0]
     alone = next((at for at, own in enumerate(words) if tuple(own) != same), 0)
     usual = words.index(list(same))
-    if same and times == len(lines) - 1 and len(words[alone]) != len(words[usual]):
-        if states_failure(lines[alone]) or _is_without_setting(words[alone], words[usual]):
-            yield alone, usual
+    is_other = states_failure(lines[alone]) or _is_without_setting(words[alone], words[usual])
+    if same and times == len(lines) - 1 and len(words[alone]) != len(words[usual]) and is_other:
+        yield alone, usual
     if len(set(map(len, words))) > 1 or len(words[0]) > _MOST_WORDS:
         return
     odd: set[int] = set()

@@ -79,7 +79,8 @@ def tabulate_parts(lines: Sequence[str]) -> FoundTable | None:
     names = tuple(dict.fromkeys(label for _, values in rows for label in values))
     if not 0 < len(names) <= _MOST_BELOW or any(values.keys() != rows[0][1].keys() for _, values in rows):
         return None
-    return FoundTable(("", *names), tuple(((name, *own.values()), f"{name}: {_describe(own)}") for name, own in rows))
+    cells = tuple(((name, *own.values()), f"{name}: {_describe(own)}") for name, own in rows)
+    return FoundTable(("", *names), cells, is_record=True)
 
 
 def _describe(values: Mapping[str, str]) -> str:
