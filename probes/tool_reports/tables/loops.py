@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from probes.named_tuple import NamedTuple
-from probes.text import check_length, lazy_pattern, require
+from probes.text import INTERFACE, RDMA_DEVICE, check_length, lazy_pattern, require
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.unexplained import states_failure
 from probes.tool_reports.sentences.values import normalize
@@ -24,6 +24,9 @@ _STATED = lazy_pattern(rf"(?i){WELL}|{IN_USE}|{NOT_USED}|{TROUBLE}|on|auto|enabl
 _OF_NOW = lazy_pattern(r"P\d{1,2}|(?:\d{1,5}[smhdwy])+")  # by the load of a GPU; an age
 _SHORT_NUMBER = lazy_pattern(r"\d{1,4}")
 _INDEXED = lazy_pattern(r"[A-Za-z][A-Za-z_.-]*\{\}[A-Za-z_./:{}-]*")  # a name with a number in it
+_RAILS = (4, 8, 16)  # of a board
+_NIC = lazy_pattern(rf"{RDMA_DEVICE}|{INTERFACE}")
+_RATE = lazy_pattern(r"[A-Za-z: ]{0,20}\d{1,7} ?[GM]b(?:/s(?:ec)?|ps)?(?: \(\dX \w{2,4}\))?")
 _OWN = "{}"  # in place of the part's own name
 _FAR = 1.5  # numbers that are nearer are no other setting
 _MOST_WORDS = 60  # of a line
@@ -91,6 +94,8 @@ def list_loop_faults(text: str, counts: Callable[[str, str], bool] | None = None
             own, usual_line = _cut(part.name, lines[place], other.name, lines[usual])
             odd.setdefault(number, []).append(f"{own} ({other.name}: {usual_line})")
     peers = [part for number, part in enumerate(parts) if number not in odd]
+    if odd.keys() <= {0, len(parts) - 1} and _is_beside_rails([parts[number] for number in odd], peers):
+        return []
     odd = {number: said for number, said in odd.items() if not _is_no_peer(parts[number], peers)}
     return [
         state_fault("loop-odd", parts[number].name, "; ".join(said[:_SAID])[: 3 * _SHOWN], said[0])
@@ -155,6 +160,14 @@ def _is_no_peer(part: _Part, peers: Sequence[_Part]) -> bool:
                 if len(at) > 1 and own[place : place + 1] != [form]:
                     return True
     return False
+
+
+def _is_beside_rails(odd: Sequence[_Part], peers: Sequence[_Part]) -> bool:
+    """Whether a NIC of another rate stands before or after as many as a board has rails: those of the front end are
+    numbered so."""
+    parts = [*odd, *peers]
+    are_nics = all(_NIC.fullmatch(part.name) for part in parts) and len(peers) in _RAILS
+    return are_nics and all(len(part.lines) == 1 and _RATE.fullmatch(part.lines[0]) for part in parts)
 
 
 def list_weak_faults(text: str) -> list[ToolReport]:
