@@ -297,9 +297,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
             low = replace(fault, confidence="low", depends_on=why)
             low = of_interface(low) if assumes_nics else low
             may_be_meant = (
-                is_one_narrow
-                or _is_beside_rails(assumed, rule, fault, again)
-                or _is_only_port(assumed, rule, fault)
+                is_one_narrow or _is_beside_rails(assumed, rule, fault, again) or _is_only_port(assumed, rule, fault)
             )
             yield replace(low, severity="info") if may_be_meant else low
 
