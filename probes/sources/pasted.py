@@ -60,8 +60,8 @@ _AT_HOST = (  # with the user, or as SUSE and Cray have it: "nid7:~ #"
     rf"(?:\[?{_HOST}(?:[: ][^\n$#%]{{0,100}}?)?\]?|(?P<machine>[a-zA-Z][\w.-]{{0,63}}):[~/][^\n$#%]{{0,100}}?)"
 )
 _PROMPT = lazy_pattern(
-    rf"{_MARGIN}(?:{_AT_HOST}|bash-[\d.]+|(?P<bare>[a-z][\w.-]{{0,40}}(?:\d|-[a-z]))(?=[$#]| \$))?[ \t]{{0,8}}[$#%❯➜ᐅ][ \t]*"
-    rf"(?:~[ \t]+)?{_COMMAND}[ \t]*"
+    rf"{_MARGIN}(?:{_AT_HOST}|bash-[\d.]+|(?P<bare>[a-z][\w.-]{{0,40}}(?:\d|-[a-z]))(?=[$#]| \$))?"
+    rf"[ \t]{{0,8}}[$#%❯➜ᐅ][ \t]*(?:~[ \t]+)?{_COMMAND}[ \t]*"
 )
 _OTHER_PROMPT = lazy_pattern(
     rf"{_MARGIN}{_AT_HOST}[$#%](?: ?\S|[ ]?$)|[ \t>]{{0,40}}\$ [a-z./][\w./-]{{1,80}}(?: \S|$)"
