@@ -141,9 +141,8 @@ def roce_ets_starved(context: RuleContext, qos_path: QosPath) -> Result:
         return qos_path.unknown("not-read", fact="its traffic class queues")
     if set(qos.tc_tsa) == {"vendor"} and len(set(qos.prio_tc)) == 8:
         return qos_path.passes()
-    is_guessed = priority is None and len(qos_path.protected) == 1 and 0 <= qos.prio_tc[min(qos_path.protected)] < 8
-    if is_guessed and priority is None:  # the lossless one, whatever marks RDMA
-        priority = min(qos_path.protected)
+    is_guessed = context.lists_whole and priority is None and len(qos_path.protected) == 1
+    priority = min(qos_path.protected) if is_guessed else priority  # the lossless one, whatever marks RDMA
     if priority is None:
         if qos_path.protected:
             return qos_path.unknown("not-known", fact="which priority RDMA uses")
