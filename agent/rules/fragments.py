@@ -57,7 +57,7 @@ _HALVES = "halves"  # the cause of a note of ports in two halves
 _HEX = frozenset("0123456789abcdef")
 _SHOWN = 8  # lines of evidence
 COUNTED_BY_ROCE = ("np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "roce_adp_retrans")  # not 0
-_PAIR = 2  # ports of a card
+_PAIR, _OFF = 2, "set-down"  # ports of a card; by a person
 _ENOUGH = 4  # ports in which an order can be seen
 _RAILS = (4, 8, 16)  # of a board
 _MANY = 8  # interfaces, more than a card without RDMA has
@@ -284,7 +284,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
     is_odd_one = rule.name in _COMPARED and _are_odd_siblings(assumed, again)
     for fault in again:
         why = None if isinstance(fault, Pass) else _find_open_reason(fault, open_reasons)
-        if isinstance(fault, Pass) or why is None:
+        if isinstance(fault, Pass) or why is None or _is_second_of_card(assumed, fault):
             continue
         is_note = (fault.severity or rule.severity) == "info" and rule.name not in _NOTED and fault.cause != _DARK
         if is_note and not (rule.name in _STATES and _shows_one_port(assumed)):
@@ -298,10 +298,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
             low = replace(fault, confidence="low", depends_on=why)
             low = of_interface(low) if assumes_nics else low
             may_be_meant = (
-                is_one_narrow
-                or _is_beside_rails(assumed, rule, fault, again)
-                or _is_only_port(assumed, rule, fault)
-                or _is_second_of_card(assumed, fault)
+                is_one_narrow or _is_beside_rails(assumed, rule, fault, again) or _is_only_port(assumed, rule, fault)
             )
             yield replace(low, severity="info") if may_be_meant else low
 
@@ -316,7 +313,7 @@ def _are_odd_siblings(assumed: RuleContext, answers: Sequence[Pass | Fail]) -> b
 
 def _find_second_port(assumed: RuleContext, rule: Rule) -> Iterator[Fail]:
     """The port that is down, where the source shows one or two of its kind: second ports of cards are often left
-    without a cable, which is no fault and worth a note."""
+    without a cable, which is no fault and worth a note; one that is switched off beside the other is not."""
     layer = _LAYERS.get(rule.name)
     ports = [(nic, port) for nic, port in _list_shown(assumed) if port.link_layer == layer]
     down = [replace(nic, ports=[port]) for nic, port in ports if port.state != "ACTIVE"]
@@ -325,7 +322,8 @@ def _find_second_port(assumed: RuleContext, rule: Rule) -> Iterator[Fail]:
     alone = replace(assumed, topology=replace(assumed.topology, nics=down))
     seeks = len(ports) == _PAIR and (layer, down[0].ports[0].phys_state) == _SEEKS
     for answer in rule.check(alone):
-        if isinstance(answer, Fail):
+        is_off = down[0].ports[0].phys_state == "Disabled" or (isinstance(answer, Fail) and answer.situation == _OFF)
+        if isinstance(answer, Fail) and not (is_off and len(ports) == _PAIR):
             is_meant = seeks or answer.situation in _MEANT
             yield answer if is_meant else replace(answer, severity="info")
 

@@ -45,6 +45,9 @@ _OPTICAL = lazy_pattern(
     r"(present|temperature|high power enable reg|vendor (?:name|part number|serial number)|xsfp identifier|Vcc"
     r"|[TR]x Power[0-7]|(?:[TR]xPower|Temp) (?:High|Low) Thres|Tx Bias[0-7]|[TR]x Los Flag) *: *(.{1,40})"
 )
+_WITH_UNIT = lazy_pattern(  # the unit beside the name
+    r"(?P<name>[A-Z][A-Za-z]{1,12}(?: [A-Za-z0-9]{1,5}){0,2}) ?\((?P<unit>mW|mA|mV|C)\) *: *(?P<value>-?[\d.]{1,12})"
+)
 _QUANTITY = lazy_pattern(r"(-?\d{1,6}(?:\.\d{1,6})?) *(?:mW|mA|mV|C)")
 _NO_LIGHT_MW = 0.0001  # the smallest step of a module, which stands for less
 _DOWNS = lazy_pattern(r"link down count *: *(\d{1,9})")
@@ -153,6 +156,9 @@ def _take_line(collector: _Collector, line: str) -> None:
     if downs := _DOWNS.fullmatch(line):
         collector.take("counters", {"link_down_events": int(downs[1])})
         return
+    if with_unit := _WITH_UNIT.fullmatch(line):
+        name = re.sub(r"xPower(?=\d)", "x Power", re.sub(r" (?=\d$)", "", with_unit["name"]))
+        line = f"{name.replace('Temperature', 'temperature')}: {with_unit['value']}{with_unit['unit']}"
     if field := _OPTICAL.fullmatch(line):
         collector.take(f"optical {field[1]}", field[2].strip())
         return

@@ -275,6 +275,7 @@ LABELLED = (
     ("amd-smi", "static"),
     ("amd-smi", "static", "--json"),
     HL_SMI_QUERY,
+    CXI_PORTS,
     DEVICE_LABELS,
 )
 LABELLED_OF_INTERFACES = tuple(

@@ -131,9 +131,9 @@ PCI = (
         rf"(?:: probe of |^|\s){_AUXILIARY}\.(?:rdma|roce|iwarp)\.\d{{1,4}}){_PROBE_ENDS}", "Linux drivers/base/dd.c"),
     row(DRIVER, "interface-probe", "driver core", " failed with error",
         rf"(?:: probe of |^|\s){_AUXILIARY}\.eth\.\d{{1,4}}){_PROBE_ENDS}", "Linux drivers/base/dd.c"),
-    row("peermem", "symbol", "nvidia_peermem", "ib_register_peer_memory_client",
+    row("peermem", "symbol", "nvidia_peermem", "register_peer_memory_client",
         r"(?P<module>nvidia_peermem|nv_peer_mem): (?:Unknown symbol|disagrees about version of symbol) "
-        r"(?P<symbol>ib_register_peer_memory_client)", "Linux kernel/module/main.c"),
+        r"(?P<symbol>ib_(?:un)?register_peer_memory_client)", "Linux kernel/module/main.c"),
     row("peermem", "register", "nvidia_peermem", "error while registering",
         r"nvidia-peermem .{0,60}\berror while registering \w{1,20} client",
         "open-gpu-kernel-modules 595 nvidia-peermem/nvidia-peermem.c"),

@@ -40,6 +40,10 @@ _SIGNS = (
     "lldp|neighbors & plan|cabl|wiring|netbox|expected|design|documented",
     "/etc/hosts|getent|has address|nslookup|dig |ping  & inet| up |getent|has address|nslookup|dig |/etc/hosts",
     "=0x & pkey|0x8|0x7fff",
+    "nccl_ib_gid_index & v2",
+    "ofed & mlx5_core.ko",
+    "nodebind & numa_node",
+    "trust state & tclass|_tc=",
 )
 _ROW_OF_NUMBERS = lazy_pattern(
     r"(?m)^[^\n]{0,100}?(?:(?:\d{1,3}\.){3}\d{1,3}(?:[ \t|,;/\"]|$)"

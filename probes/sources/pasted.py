@@ -60,8 +60,8 @@ _AT_HOST = (  # with the user, or as SUSE and Cray have it: "nid7:~ #"
     rf"(?:\[?{_HOST}(?:[: ][^\n$#%]{{0,100}}?)?\]?|(?P<machine>[a-zA-Z][\w.-]{{0,63}}):[~/][^\n$#%]{{0,100}}?)"
 )
 _PROMPT = lazy_pattern(
-    rf"{_MARGIN}(?:{_AT_HOST}|bash-[\d.]+|(?P<bare>[a-z][\w.-]{{0,40}}\d)(?=[$#]| \$))?[ \t]{{0,8}}[$#%❯➜ᐅ][ \t]*"
-    rf"(?:~[ \t]+)?{_COMMAND}[ \t]*"
+    rf"{_MARGIN}(?:{_AT_HOST}|bash-[\d.]+|(?P<bare>[a-z][\w.-]{{0,40}}(?:\d|-[a-z]))(?=[$#]| \$))?"
+    rf"[ \t]{{0,8}}[$#%❯➜ᐅ][ \t]*(?:~[ \t]+)?{_COMMAND}[ \t]*"
 )
 _OTHER_PROMPT = lazy_pattern(
     rf"{_MARGIN}{_AT_HOST}[$#%](?: ?\S|[ ]?$)|[ \t>]{{0,40}}\$ [a-z./][\w./-]{{1,80}}(?: \S|$)"
@@ -306,7 +306,7 @@ def with_command(piece: Piece) -> str:
     """Its text, below the command where that states which device the text is about."""
     if piece.files is not None:
         return show_files(piece.files, piece.text)
-    kept = piece.words and piece.words[0] in _COMMANDS_KEPT
+    kept = piece.words and (piece.words[0] in _COMMANDS_KEPT or "statistic" in piece.words)
     return f"$ {' '.join(piece.words)}\n{piece.text}" if kept else piece.text
 
 
@@ -399,9 +399,8 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
         names = _find_labels(lines, values)
     if part.is_named and not names and len(lines) == len(values) and all(map(_begins_with, lines, values)):
         lines = [line[len(value) :].lstrip(" :") for line, value in zip(lines, values, strict=True)]
-    label = next((line for line in lines if line.strip()), "").partition(":")[0]
-    starts = names
-    starts = starts or [number for number, line in enumerate(lines) if line.partition(":")[0] == label]
+    label = _label_of(next((line for line in lines if line.strip()), ""))
+    starts = names or [number for number, line in enumerate(lines) if _label_of(line) == label]
     if len(starts) != len(values) == len(lines):
         starts = list(range(len(lines)))
     if len(starts) != len(values):
@@ -418,6 +417,11 @@ def _expand_loop(part: _Open, text: str) -> list[Piece]:
             )
         )
     return pieces
+
+
+def _label_of(line: str) -> str:
+    """What stands before the colon of a line, or before the number of one without it."""
+    return line.partition(":")[0] if ":" in line else line.rstrip().rstrip("0123456789")
 
 
 def _begins_with(line: str, value: str) -> bool:
@@ -525,12 +529,15 @@ def _of_command(number: int, match: re.Match[str], host: str | None) -> _Open:
 
 
 _SLEPT = lazy_pattern(r"[ \t]*(?:;|&&)[ \t]*sleep[ \t]+([0-9]{1,5})[ \t]*(?:;|&&)?[ \t]*")
+_CHANGED = lazy_pattern(r"^[ \t]*(?:(?:cd|echo|date)\b[^;&|]{0,200}(?:;|&&)[ \t]*){1,4}")
 _NO_VARIABLE, _TWICE = "\0", ("\0first", "\0second")  # of a command that its line has twice: no text holds them
 
 
 def _is_same_command(first: str, second: str) -> bool:
-    """Whether a line has one command twice, also as the shell's `!!`; a filter behind it may be left out."""
-    return second.strip() == "!!" or first.partition("|")[0].split() == second.partition("|")[0].split()
+    """Whether a line has one command twice, also as the shell's `!!`; a filter behind it may be left out, and what
+    changes the folder, or prints a line between the two."""
+    own, other = (_CHANGED.sub("", words).partition("|")[0].split() for words in (first, second))
+    return second.strip() == "!!" or own == other
 
 
 _AROUND = " \t\r\n=-#*:"  # what people print around a name

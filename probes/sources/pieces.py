@@ -66,6 +66,7 @@ _DEVICE_LINE = lazy_pattern(  # of ibstat, ibv_devinfo, rdma link
     r"(?m)^(?:CA '[\w.-]{1,64}'|hca_id:[ \t]{0,8}[\w.-]{1,64}|link [\w.-]{1,64}/\d{1,3}(?= ))"
 )
 _COMMAND_LINE = lazy_pattern(r"(?m)^\$ [^\n]{1,400}$")
+_DEVICE_PORT = lazy_pattern(r"[a-z][\w.-]{1,63}/\d{1,3}")
 _UNREAD_FILE = lazy_pattern(r" /(?:proc/(?:mdstat|fs/|spl/)|etc/(?:slurm|ceph|beegfs)/)")  # by its words alone
 _SENSORS = "ipmitool"  # each output is of other sensors
 _REMOTE = lazy_pattern(r" -H ?\S")
@@ -368,6 +369,8 @@ def _name_of_piece(piece: "Piece") -> str | None:
             return saved_name(of_content[0])
         if tool == _HCCN:
             return _HCCN
+        if tool == "rdma" and "statistic" in piece.words and _DEVICE_PORT.fullmatch(piece.words[-1]):
+            return _SYSFS
         if tool in (*_WITH_DEVICE, _GAUDI_PORTS) and of_content == ((tool,),):
             return tool
         if of_content == ((LOG,),):

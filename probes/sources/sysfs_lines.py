@@ -31,8 +31,12 @@ _BELOW_CLASS = lazy_pattern(  # of `grep . */ports/*/counters/*` in /sys/class/i
     r"[> \t]{0,40}(?P<path>[a-z][\w.-]{1,40}/ports/\d{1,3}/(?:hw_)?counters/\w{3,60}): ?(?P<value>\d{1,20})[ \t]*"
 )
 _STATISTIC = lazy_pattern(
-    r"[> \t]{0,40}(?:link|\d{1,4}/\d{1,3}:) ?(?P<device>[\w.-]{1,64})/(?P<port>\d{1,3}):?(?: |$)"
-    r"(?P<rest>(?:[a-z]\w{2,60}(?: |$)|\d{1,20}(?!\d) ?){0,800})[ \t]*"
+    r"[> \t]{0,40}(?:link|\d{1,4}/\d{1,3}:) ?(?P<device>[\w.-]{1,64})/(?P<port>\d{1,3}):?(?:[ \t]{1,12}|$)"
+    r"(?P<rest>(?:[a-z]\w{2,60}(?:[ \t]{1,12}|$)|\d{1,20}(?!\d)[ \t]{0,12}){0,800})"
+    r"(?:[A-Z][a-z]{2} [\w :]{12,40})?"  # the date, of a loop that joined the lines
+)
+_OF_LINK = lazy_pattern(  # the command, whose filter left out the line of the port
+    r"\brdma (?:-\w{1,8} )*statistic (?:show )?link (?P<device>[a-z][\w.-]{1,63})/(?P<port>\d{1,3})\b"
 )
 _PAIRS = lazy_pattern(  # its next line, which can begin with the number of the last name
     r"[> \t]{0,40}(?P<rest>(?:\d{1,20}(?!\d) ?)?(?:[a-z]\w{2,60} \d{1,20}(?!\d) ?){1,60}(?:[a-z]\w{2,60})?)[ \t]*"
@@ -120,6 +124,8 @@ def read_shown_files(text: str) -> MemoryFiles:
             current = None
         elif looped := _FOLDER.search(line):
             current, folder = None, looped["folder"]
+        elif asked := _OF_LINK.search(line):
+            current, folder = None, f"/sys/class/infiniband/{asked['device']}/ports/{asked['port']}/hw_counters"
         elif line.startswith("==> "):
             current = folder = None
         elif "/sys/" in line and (within := dict(_list_within(line))):

@@ -44,7 +44,7 @@ _WIDTHS = (80, 100, 120, 132, 160, 200)
 _FORMS = 5
 # A line of its own, whatever is before it: a name, dots and a value; the link layer of an interface (`ip link`); a
 # file; a GPU and a sentence about it (`nvidia-smi nvlink`)
-_ROW = lazy_pattern(r"\w{1,40}:\.{3}| {4}link/[a-z]|/(?:sys|proc|etc)/|NVML: |GPU \d{1,3}: ")
+_ROW = lazy_pattern(r"\w{1,40}:\.{3}| {4}(?:link/[a-z]|inet6? )|/(?:sys|proc|etc)/|NVML: |GPU \d{1,3}: ")
 _FRAMES = ("|", "+", "==", "--")  # what a line of a box or a heading ends with
 _BOX = ("|", "+")  # what a line of a table in a frame begins with
 _FRAME, _FRAME_REST = lazy_pattern(r"\+[-=+]{58,250}"), lazy_pattern(r"[-=][-=+]{0,200}\+")

@@ -57,6 +57,7 @@ _SECTION = lazy_pattern(r"^[|+]-{3,8} {1,4}(?:Deployment|Integration|Hardware|St
 _LINKS_OF = lazy_pattern(r"[ \t]{0,16}(?P<kind>gpuId|physicalId|nvSwitchId) (?P<number>\d{1,4}):[ \t]{0,16}")
 _LINK_STATES = lazy_pattern(r"[ \t]{0,40}[UDX_](?: [UDX_]){0,143}[ \t]{0,16}")
 _CAUSES = ("dcgm-link", "dcgm-memory", "dcgm-memory-pending", "dcgm-pcie", "dcgm-hot")
+_HEAD = "Diagnostic"  # and a test
 _METADATA = ("DCGM Version", "Driver Version Detected", "GPU Device IDs Detected", "Diagnostic", "Number of")
 
 
@@ -153,10 +154,11 @@ def parse_diag(text: str) -> list[ToolReport]:
     test, seen = "", _SECTION.search(text) is not None  # of a table without its head
     failed: list[int] = []  # places in `reports` that a message belongs to
     for label, value in _rows(text):
-        seen = seen or label == "Diagnostic"
+        seen = seen or label == _HEAD
         warned = _WARNED.fullmatch(label)
         if label and not warned:
-            test, failed = "" if label.startswith(_METADATA) else label, []
+            is_test = _RESULT.match(value) if label == _HEAD else not label.startswith(_METADATA)
+            test, failed = label if is_test else "", []
         result, of_gpu = _RESULT.match(value), _OF_GPU.fullmatch(value)
         if test and not warned and (result or of_gpu):
             seen = True  # an excerpt has lines of tests alone

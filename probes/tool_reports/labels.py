@@ -25,6 +25,7 @@ _HEADING = lazy_pattern(  # a whole line
     rf"|(?:pci|auxiliary)/(?P<devlink>{_ADDRESS}):?"
     rf"|hca_id:\s{{1,20}}(?P<rdma>{_NAME})|CA '(?P<ca>{_NAME})'"
     rf"|[A-Z][A-Za-z /-]{{2,40}} (?:for|of) (?:device |interface )?(?P<interface>{_NAME}):?"
+    rf"|Device: (?P<nic>{_NAME})"
     r"|(?P<anonymous>Device #\d{1,3}:?)"
     r"|(?P<kind>GPU|NPU|Card|AIP|Device)(?: ID)? {0,40}[:#\[]? {0,40}(?P<number>\d{1,3})\]? ?:?"
 )

@@ -111,7 +111,10 @@ _TABLES = (  # with two lines for each GPU
 _NO_ROWS = ("lspci", *(argv[0] for argv in commands.KERNEL_LOG_SAVED))  # whose facts are compared; no rows
 _MOST_COMPARED, _MOST_ODD = 1 << 16, 4  # characters; rows
 _MOST_REPORTS = 512  # of one output: more are one fault, again and again
-_ALLOWANCES = _reader("network.host_interfaces", "list_allowances")
+_OF_COUNTERS = (
+    _reader("network.host_interfaces", "list_allowances"),
+    _reader("network.pauses", "list_lossy_class"),
+)
 
 
 class _Output(NamedTuple):
@@ -161,13 +164,15 @@ def _list_outputs(host: Host) -> Iterator[_Output]:
         for interface in host.saved_arguments(*argv):
             yield _Output((*argv, interface), partial(_read_interface, interface, list_faults))
     for interface in host.saved_arguments(*commands.ETHTOOL_COUNTERS):
-        yield _Output((*commands.ETHTOOL_COUNTERS, interface), partial(_read_interface, interface, _ALLOWANCES), False)
+        argv = (*commands.ETHTOOL_COUNTERS, interface)
+        yield from (_Output(argv, partial(_read_interface, interface, reader), False) for reader in _OF_COUNTERS)
     journals = commands.KERNEL_LOG_SAVED if host.kind in ("dump", "text") else ()  # with lines of hypervisors, too
     texts = commands.MACHINE_TEXTS if host.kind != "capture" else ()
     rows = (
         (journals, partial(list_stated, is_log=True)),
         (journals, _reader("network.host_interfaces", "list_carrier_faults")),
         (commands.SYSFS_SAVED, _reader("unnamed", "list_shown_files")),
+        (commands.SYSFS_SAVED, _reader("network.pauses", "list_unanswered_marks")),
         (texts[:1], _reader("nvidia_tools", "list_hot_gpus")),
         (texts[:1], _reader("nvidia_tools", "list_slowed_gpus")),
         (texts[:1], _reader("nvidia_tools", "list_spent_banks")),

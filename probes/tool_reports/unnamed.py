@@ -34,6 +34,7 @@ OF_FUNCTION = r"(?:Lnk(?:Cap|Sta|Ctl)2?|Dev(?:Cap|Sta|Ctl)2?|[UC]E(?:Sta|Msk)|UE
 _GPU_LINE, _FUNCTION_LINE = (lazy_pattern(rf"^[> \t]*{line}", re.MULTILINE) for line in (OF_GPU, OF_FUNCTION))
 _ACS = lazy_pattern(r"^[ \t]*ACSCtl:[^\n]{0,120}\bReqRedir([+-])", re.MULTILINE)
 _LINK = lazy_pattern(r"^[ \t]*LnkSta:([^\n]{0,200})$", re.MULTILINE)
+_IDLE_LINK = lazy_pattern(r"\s*Speed 2\.5GT/s \(downgraded\), Width x\d{1,2}(?! \(down)")  # with all its lanes
 _FATAL = lazy_pattern(  # but what a driver that asks for too much causes
     r"^[ \t]*UESta:[^\n]{0,200}?\b(?P<what>DLP|SDES|TLP|FCP|CmpltTO|UnxCmplt|RxOF|MalfTLP|ECRC)\+", re.MULTILINE
 )
@@ -161,7 +162,7 @@ def list_pci_lines(text: str) -> list[ToolReport]:
     """
     signs = _ACS.findall(check_length(text))
     links = _LINK.findall(text)
-    slow = [link for link in links if "(downgraded)" in link]
+    slow = [link for link in links if "(downgraded)" in link and not _IDLE_LINK.match(link)]
     reports = []
     if "+" in signs:
         reports.append(_report("unnamed-acs", f"{signs.count('+')} of {len(signs)} functions", "ACSCtl: ReqRedir+"))

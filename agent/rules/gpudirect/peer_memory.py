@@ -203,7 +203,8 @@ def gdr_peermem_broken(context: RuleContext) -> Result:
         return NODE.not_applicable("no-such-device", detail="no such message")
     if loaded:
         return NODE.passes()
-    if (why := context.why_probe_failed("modules")) and not (context.recorded and why.code == "evidence-absent"):
+    why = context.why_probe_failed("modules")
+    if why and not (context.recorded and why.code in ("evidence-absent", "evidence-failed")):  # of `lsmod | grep`
         return NODE.unknown(why)
     return _fail_refused(context, refused[-1], has_modules=why is None)
 

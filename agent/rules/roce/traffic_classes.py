@@ -141,6 +141,8 @@ def roce_ets_starved(context: RuleContext, qos_path: QosPath) -> Result:
         return qos_path.unknown("not-read", fact="its traffic class queues")
     if set(qos.tc_tsa) == {"vendor"} and len(set(qos.prio_tc)) == 8:
         return qos_path.passes()
+    is_guessed = context.lists_whole and priority is None and len(qos_path.protected) == 1
+    priority = min(qos_path.protected) if is_guessed else priority  # the lossless one, whatever marks RDMA
     if priority is None:
         if qos_path.protected:
             return qos_path.unknown("not-known", fact="which priority RDMA uses")
@@ -155,6 +157,8 @@ def roce_ets_starved(context: RuleContext, qos_path: QosPath) -> Result:
         if share < context.threshold(GUARANTEED) and (others is None or others > context.threshold(BUSY)):
             text = f"ETS guarantees {share}% to the queue of RDMA (priority {priority}, queue {queue})"
     situation = "shares" if text else ""
+    if is_guessed and not text:
+        return qos_path.unknown("not-known", fact="which priority RDMA uses")
     if len(set(qos.prio_tc)) == 1 and priority in qos_path.protected and others is None:
         text = text or f"all 8 priorities share one queue ({queue}): a pause of RDMA stops all of them"
     strict = [n for n in range(8) if qos.tc_tsa[qos.prio_tc[n] & 7] == "strict"]

@@ -40,6 +40,7 @@ def _are_of_one_host(one: SideFact, other: SideFact) -> bool:
 _OF_ONE: dict[str, Callable[[SideFact, SideFact], bool]] = {  # whether two facts are about one thing
     "host": _are_of_one_host,
     "part": lambda one, other: one.part == other.part and _are_of_one_host(one, other),
+    "only": lambda one, other: True,
     "two hosts": lambda one, other: one.part == other.part and not _are_of_one_host(one, other),
     "node": lambda one, other: not other.part or one.part == other.part or is_among(other.part, one.part),
 }
@@ -81,6 +82,10 @@ AGREEMENTS = (
     Agreement(GPUS, "driver", "container", "as many", "host"),
     Agreement(GPUS, "bus", "driver", "as many", "host"),
     Agreement(GPUS, "files", "driver", "as many", "host"),
+    Agreement("maker of mlx5 core", "installed", "loaded", "share", "host"),
+    Agreement("GID index", "RoCE v2", "job", "holds", "host"),
+    Agreement("NUMA nodes", "bound", "GPU", "share", "only", _MAYBE_STALE),
+    Agreement("marking", "trusted", "sent", "share", "only", _MAYBE_STALE),
 )
 
 
@@ -121,6 +126,8 @@ def _compare(facts: Sequence[SideFact], joined: Set[tuple[str, str, str]]) -> It
         first = [fact for fact in facts if (fact.name, fact.side) == (row.fact, row.side)]
         second = [fact for fact in facts if (fact.name, fact.side) == (row.other_fact or row.fact, row.other_side)]
         of_one = _OF_ONE.get(row.of_one)
+        if row.of_one == "only" and (len(first) != 1 or len(second) != 1):
+            continue
         pairs = [
             (one, other) for one in first for other in second if of_one and one is not other and of_one(one, other)
         ]

@@ -9,7 +9,7 @@ from typing import Any
 from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
 
-SWITCH, HOST = "switch", "host"
+SWITCH, HOST, DSCP_MAP = "switch", "host", "dscp_to_tc"
 _IP, _VERSION = r"(?:\d{1,3}\.){3}\d{1,3}", r"\d{3}\.\d[\d.]{1,9}"
 _IS = r"[\"']?[ \t:=]{1,40}"
 _MODULE = rf"\bKernel Module(?: for \S{{1,20}})?\s{{1,8}}(?P<driver_version>{_VERSION})"
@@ -55,7 +55,7 @@ LINES = (
     _form(r"\bvlan protocol 802\.1Q id (?P<VLAN>\d{1,4})\b|^\s*VLAN_ID=(?P<VLAN_2>\d{1,4})", HOST),
     _form(r"^\s+id: (?P<VLAN>\d{1,4})\s*$", HOST, "vlans:"),
     _form(r"^[ \t]*(?:\d{1,6}: )?(?:eth|en|ib|bond)\w{1,16}\.(?P<VLAN>\d{1,4})(?:@|:|\s)", HOST),
-    _form(r"['\"](?P<dscp_of>\d{1,2})['\"] ?: ?['\"](?P<class_of>\d)['\"]", SWITCH, "dscp_to_tc"),
+    _form(r"['\"](?P<dscp_of>\d{1,2})['\"] ?: ?['\"](?P<class_of>\d)['\"]", SWITCH, DSCP_MAP),
     _form(r"^\s*(?P<dscp_of>\d{1,2})[ \t:|>=-]{1,20}(?P<class_of>[0-7])\s*$", SWITCH, "dscp"),
     _form(
         r"(?i)\bdscp[ :=]{1,3}(?P<dscp_of>\d{1,2})\b.{0,20}?"
@@ -95,6 +95,16 @@ LINES = (
     _form(rf"\"device_id\": ?\"?(?P<part>\d{{1,3}})\"?, ?\"device_ip\": ?\"(?P<address_of_NPU>{_IP})\"", "table"),
     _form(rf"^(?P<part>\d{{1,3}})[ ,:]{{1,4}}(?P<address_of_NPU>{_IP})\s*$", "table", "device_ip"),
     _form(rf"^ipaddr ?: ?(?P<address_of_NPU>{_IP})", "NPU"),
+    _form(r"\bNCCL_IB_GID_INDEX=(?P<GID_index>\d{1,2})\b", "job"),
+    _form(
+        r"^\s*(?P<part>[a-z]\w{2,20})\s+\d\s+(?P<GID_index>\d{1,2})\s+(?:[0-9a-f]{4}:){7}[0-9a-f]{4}\s.*\bv2\b",
+        "RoCE v2",
+    ),
+    _form(r"^(?:MLNX_OFED_LINUX|OFED-internal|DOCA_Host)-(?P<maker_of_mlx5_core>\d\d\.\d\d)", "installed"),
+    _form(r"/lib/modules/\S{1,80}?/(?P<maker_of_mlx5_core_path>kernel|extra|updates)/\S{0,120}/mlx5_core\.ko", "loaded"),
+    _form(r"^nodebind: (?P<NUMA_nodes>\d{1,2}(?: \d{1,2}){0,15})", "bound"),
+    _form(r"^\s*Priority trust state: (?P<marking_trusted>pcp|dscp)\b", "trusted"),
+    _form(r"(?:Global tclass=|NCCL_IB_TC=)(?P<marking_sent>[1-9]\d{0,2})\b", "sent"),
 )  # fmt: skip
 BELOW_COMMANDS = (  # a bare value, behind its command
     _form(r"/sys/class/net/\S{1,32}/mtu => (?P<MTU>\d{3,5})$"),
@@ -104,6 +114,7 @@ BELOW_COMMANDS = (  # a bare value, behind its command
     _form(rf"/sys/module/nvidia/version\b.{{0,20}} => (?P<driver_version>{_VERSION})$|{_DRIVER_ASKED}", "loaded"),
     _form(r"/sys/module/(?P<part>\w{2,40}/parameters/\w{2,60})\b.{0,20} => (?P<setting>\S{1,60})$", "in force"),
     _form(r"(?:/proc/sys/|sysctl -n )(?P<part>[\w/.-]{3,60})\b.{0,20} => (?P<setting>\S.{0,60})$", "in force"),
+    _form(r"/(?P<part>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.\d)/numa_node\b.{0,20} => (?P<NUMA_nodes>\d{1,2})$", "GPU"),
     _form(r"(?:wc -l|grep -\w{0,3}c\w{0,3})\b.{0,60} => (?P<number_of_GPUs_counted>\d{1,2})$"),
 )
 _FEC = {"rs": r"rs|reed|cl91|544|528|k[pr]4|91", "fc": r"fire|base|fc|cl74|74", "off": r"off|dis|none"}
@@ -169,6 +180,11 @@ _READ: dict[str, Callable[[str], set[str]]] = {  # what is not the text itself
     "setting": read_setting,
     "number_of_GPUs_counted": lambda value: set(map(str, range(min(int(value), _MOST_GPUS)))),
     "address": _read_address,
+    "maker_of_mlx5_core": lambda value: {"OFED"},
+    "maker_of_mlx5_core_path": lambda value: {"the kernel's" if value == "kernel" else "OFED"},
+    "NUMA_nodes": lambda value: set(value.split()),
+    "marking_trusted": lambda value: {value.upper()},
+    "marking_sent": lambda value: {"DSCP"},
 }
 
 
@@ -180,4 +196,6 @@ def read_group(group: str, value: str) -> tuple[str, set[str]]:
     """
     group = re.sub(r"_\d$", "", group)
     values = _READ[group](value) if group in _READ else {value}
-    return re.sub(r"^(PFC|boot_options|number_of_GPUs)_.*", r"\1", group).replace("_", " "), values
+    return re.sub(r"^(PFC|boot_options|number_of_GPUs|maker_of_mlx5_core|marking)_.*", r"\1", group).replace(
+        "_", " "
+    ), values

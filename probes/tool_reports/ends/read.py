@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from probes.named_tuple import NamedTuple
 from probes.text import INTERFACE, lazy_pattern
 from probes.tool_reports.ends.forms import (
     BELOW_COMMANDS,
+    DSCP_MAP,
     HOST,
     LINES,
     SWITCH,
@@ -24,10 +26,11 @@ from probes.tool_reports.ends.forms import (
 
 HEADING = "# "  # before the words of one
 _LONGEST, _MOST_LINES = 600, 3000
+_MAPS, _MOST_IN_LINE = lazy_pattern(r"\b(\w{2,8}_to_(?:tc|queue|priority_group|pfc_priority))"), 64
 _PROMPT = lazy_pattern(
     r"[ \t>]{0,8}(?:\[?[\w.-]{1,40}@(?P<user_at>[\w.-]{1,64})[^\n#$%>]{0,80}[#$%>]"
     r"|(?P<suse>[\w.-]{2,60})(?::[~/]| ~)[^\n#$]{0,60}[#$]"
-    r"|[<\[]?~?(?P<machine>[A-Za-z][\w.-]{2,40})(?:\([\w/-]{1,30}\))?[#>\]]|[$#%])"
+    r"|[<\[]?~?(?P<machine>[A-Za-z][\w.-]{2,40})(?:\([\w/-]{1,30}\))?(?:[#>\]]|\$(?= ))|(?:(?:rank|node|job|gpu) ?\d{1,5} ?)?[$#%])"
     r"[ \t]{0,4}(?P<command>[a-zA-Z./_][^\n]{1,500})"
 )
 _REMOTE = lazy_pattern(r"\bssh (?:-\S+ ){0,4}(?:[\w-]{1,40}@)?(?P<host>[\w.-]{1,64}) ")
@@ -133,7 +136,8 @@ def read_facts(text: str) -> tuple[list[SideFact], frozenset[tuple[str, str, str
             old = found.get(key)
             found[key] = fact if old is None else old._replace(values=old.values | fact.values)
         above = (above + "\n" + line)[-_LONGEST:]
-    facts = [*found.values(), *cables]
+    is_tagged = any(fact.name == "VLAN" for fact in found.values())  # by which PCP is sent
+    facts = [*(fact for fact in found.values() if not (is_tagged and fact.name == "marking")), *cables]
     pfc = [fact for fact in facts if (fact.name, fact.side) == ("PFC", SWITCH)]
     lossless = {value for fact in pfc for value in fact.values}
     dscps = frozenset(fact.part for fact in facts if fact.name == CLASS_OF_DSCP and fact.values & lossless)
@@ -207,9 +211,13 @@ def _join(ports: Sequence[str], interfaces: Sequence[str], part: str) -> set[tup
 
 
 def _read_line(line: str, place: _Position, above: str) -> Iterator[SideFact]:
-    around = f"{place.head}\n{above}".lower()
+    around = f"{place.head}\n{above}\n{line}".lower()
     found: list[tuple[FactForm, re.Match[str]]] = [
-        (form, match) for form in LINES if form.below in around and (match := form.pattern.search(line))
+        (form, match)
+        for form in LINES
+        if form.below in around
+        for match in islice(form.pattern.finditer(line), _MOST_IN_LINE if form.below == DSCP_MAP else 1)
+        if form.below != DSCP_MAP or _name_map(f"{around[: -len(line)]}{line[: match.start()]}") == DSCP_MAP
     ]
     if 1 < place.number < _FEW_LINES and _BARE.fullmatch(line.strip()):
         behind = f"{place.head} => {line.strip()}"
@@ -225,6 +233,15 @@ def _read_line(line: str, place: _Position, above: str) -> Iterator[SideFact]:
                 side = form.side or _find_side_of(name, own, place, line)
                 if side and (values or name == "PFC"):
                     yield SideFact(name, side, own, frozenset(values), line.strip(), place.machine)
+
+
+def _name_map(text: str) -> str:
+    """The last map that a text names: in JSON several stand one after the other.
+
+    >>> _name_map('"DSCP_TO_TC_MAP": {"A": {"26": "3"}}, "TC_TO_QUEUE_MAP": {')
+    'tc_to_queue'
+    """
+    return next(iter(_MAPS.findall(text.lower())[-1:]), "")
 
 
 def _read_group(group: str, value: str, part: str, place: _Position) -> Iterator[tuple[str, str, set[str]]]:

@@ -24,6 +24,7 @@ _HEAD = lazy_pattern(
 _BRIEF = lazy_pattern(
     r"(?P<name>[^\s@]{1,60})(?:@\S{1,60})?[ \t]+UP[ \t]+(?P<addresses>[0-9a-f][0-9a-fA-F.:/ ]{6,400})"
 )
+_TAKEN = lazy_pattern(r"[ \t]*inet6 (?P<address>[0-9a-f:]{3,40})/\d{1,3}\b.{0,80}?\bdadfailed\b.{0,40}")
 _ADDRESS = lazy_pattern(r"[ \t]+inet6? (?P<address>[0-9a-fA-F.:]{2,45}/\d{1,3})\b.*")
 _FUNCTION = lazy_pattern(r"[ \t]+vf (?P<number>\d{1,4}) .*\blink-state (?P<state>\w+)\b.*")
 _NO_DEVICES = lazy_pattern(
@@ -80,7 +81,7 @@ def list_link_faults(text: str) -> list[ToolReport]:
     """
     name, is_up, is_closed = "", False, False
     heads: dict[str, _Head] = {}
-    rows: list[tuple[str, str]] = []
+    rows, claimed = list[tuple[str, str]](), list[tuple[str, str]]()
     off: dict[str, list[str]] = {}
     closed: dict[str, int] = {}  # physical functions that are not up, and how many virtual ones they have
     for line in short_lines(text):
@@ -91,6 +92,8 @@ def list_link_faults(text: str) -> list[ToolReport]:
             heads.setdefault(name, _Head(flags, int(head["mtu"] or 0)))
         elif brief := _BRIEF.fullmatch(line.rstrip()):
             rows += [(address, brief["name"]) for address in brief["addresses"].split() if "/" in address]
+        elif name and (taken := _TAKEN.fullmatch(line.rstrip())):
+            claimed.append((name, taken["address"]))
         elif is_up and (address := _ADDRESS.fullmatch(line.rstrip())):
             rows.append((address["address"], name))
         elif name and (function := _FUNCTION.fullmatch(line.rstrip())):
@@ -99,6 +102,9 @@ def list_link_faults(text: str) -> list[ToolReport]:
             elif is_closed and function["state"] == "auto":
                 closed[name] = closed.get(name, 0) + 1
     reports = _list_shared(rows) + [
+        state_fault("address-taken", one, f"{address} of {one}: dadfailed") for one, address in claimed
+    ]
+    reports += [
         state_fault(
             "vf-link-off", one, shown + (" and more" if len(functions) > _SHOWN else ""), f"{shown}: link-state disable"
         )

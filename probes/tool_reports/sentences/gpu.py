@@ -86,7 +86,7 @@ DCGM: tuple[ToolSentence, ...] = (  # of checks and diagnostics; printed of faul
     row("dcgm-hot",
         rf"(?P<what>clocks event due to (?:thermal|power) violation) in {_GPU}"),
     row("dcgm-hot",
-        rf"(?P<what>(?:[Tt]here were t|T)hermal violations totaling [\d.]{{1,12}} seconds)[^\n]{{0,60}} for {_GPU}"),
+        rf"(?P<what>(?:[Tt]here were t|T)hermal violations totaling [\d.]{{1,12}} seconds)[^\n]{{0,60}} for ?{_GPU}"),
     row("dcgm-hot", rf"{_GPU} (?P<what>thermal margin -?\d{{1,3}}\s?°?C below HW slowdown)"),
     row("dcgm-hot", rf"Clocks event for {_GPU} (?P<what>because of clocks event)"),
     row("dcgm-hot", r"(?P<what>Temperature \d{1,4} of [\w ]{2,30} \d{1,3} exceeded user-specified maximum)"),

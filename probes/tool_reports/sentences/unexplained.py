@@ -70,6 +70,7 @@ _VALUE = lazy_pattern(
     r"|x(?P<width>\d{1,2})(?!\w)|(?i:gen) ?(?P<generation>\d)(?!\w))"
 )
 _LESS = 0.9  # a smaller part of another value
+_FILTER = lazy_pattern(r"[ \t>]{0,8}(?:\[?[\w.@~: -]{1,80}\]?)?[$#] ?[a-z][^|\n]{1,200}\| ?[ef]?grep ")  # a command
 _ASKED = lazy_pattern(
     r"(?<=[.!]) (?:Could|Can|Would|Should|Shall|Any|Please|Who)\b[^.!?\n]{4,120}\?[ \t]*$"
 )  # behind what is stated
@@ -164,7 +165,7 @@ def _find_lines(text: str, logged: bool = False) -> Iterator[tuple[str, bool]]:
     for line in islice(text.splitlines(), _MOST_LINES):
         if len(line) >= _LONGEST or line.count('{"') > 1:  # of several objects each is looked at by itself
             continue
-        line = _ASKED.sub("", line)
+        line = _ASKED.sub("", "" if _FILTER.match(line) else line)
         is_logged = _LOGGED.match(line) is not None
         if not is_logged and (logged or len(line) > _LONGEST_PROSE):
             continue

@@ -26,6 +26,8 @@ _TAG = lazy_pattern(r"</?[a-zA-Z][^>]{0,80}>")
 _OF_LATEX = lazy_pattern(r"\\\\$|\\(?=[_%&#])|\$[^$]{0,20}\$")
 RULE = lazy_pattern(r"[-=+|:\s─═━┄╌┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬]{1,1000}|\\[a-z]{3,12}rule")
 _METRIC = lazy_pattern(r"# (?:TYPE|HELP) |[A-Za-z_][\w:]{1,80}\{[^{}\n]{3,300}\} ")  # of Prometheus, without columns
+_IN_BRACKETS = lazy_pattern(r"[ \t]{1,200}(?:\([^()]{1,40}\)[ \t]{0,200}){1,20}")
+_LIST_CELL = lazy_pattern(r",[ \t]{2,40}")  # one cell: "0x74a1,   28851"
 _SECTION = lazy_pattern(r"\[{1,2}(?P<name>[\w .:/\"-]{2,60})\]{1,2}[ \t]*")
 _LABELLED = lazy_pattern(
     r"[ \t-]{0,20}(?P<label>[A-Za-z][\w ./()%°-]{0,40}?)[ \t]{0,20}[:=][ \t]{0,20}(?P<value>\S.{0,79})"
@@ -40,9 +42,10 @@ def read_tables(text: str) -> Iterator[FoundTable]:
     >>> list(read_tables("".join(f"t,host=n{n} up={n}i,down=0\\n" for n in range(4))))[0].names
     ('host', 'up', 'down')
     >>> list(read_tables("".join(f"link: {n}\\nerrors: {n}\\n\\n" for n in range(4))))[0].rows[1]
-    (('1', '1'), '1 1')
+    (('link 1', '1'), 'link 1: errors 1')
     """
-    from probes.tool_reports.tables.rows import fold_pairs, read_rows  # lazy: few texts have a table
+    from probes.tool_reports.tables.repeats import tabulate_parts  # lazy: few texts have a table
+    from probes.tool_reports.tables.rows import fold_pairs, read_rows
 
     lines = [_clean(line) if len(line) <= _LONGEST else "" for line in text.splitlines()[:_MOST_LINES]]
     at, title = 0, ""
@@ -62,6 +65,9 @@ def read_tables(text: str) -> Iterator[FoundTable]:
     rows = list(read_rows("\n".join(lines)))
     yield from rows
     is_read = sections or (rows and not text.lstrip().startswith(("{", "[")))
+    if not is_read and (parts := tabulate_parts(lines)):
+        yield parts
+        return
     for names, cells_of_rows in list_record_tables(text) if not is_read else ():
         records = tuple((tuple(cells), " ".join(cells)) for cells in cells_of_rows[:_MOST_ROWS])
         yield FoundTable(tuple(names), records, is_record=True, title=text[:_LONGEST] if not rows else "")
@@ -108,6 +114,10 @@ def _read_columns(lines: Sequence[str], start: int, mark: str | re.Pattern[str])
         if RULE.fullmatch(line):
             continue
         cells = cut(line, mark)
+        if mark is WIDE and not rows and _IN_BRACKETS.fullmatch(line):
+            continue  # more of the heading
+        if mark is WIDE and len(cells) > len(names):
+            cells = cut(_LIST_CELL.sub(", ", line), mark)
         if mark is WIDE and len(cells) == len(names) - 1 > 2 and not rows:
             names = names[1:]  # of two cells with one blank between them
         elif len(cells) == len(names) + 1 and not rows and not isinstance(mark, str):

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from probes.named_tuple import NamedTuple
-from probes.text import check_length, lazy_pattern, require
+from probes.text import INTERFACE, RDMA_DEVICE, check_length, lazy_pattern, require
 from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.unexplained import states_failure
 from probes.tool_reports.sentences.values import normalize
-from probes.tool_reports.tables.entries import FEWEST, IN_USE, NOT_USED, SHARE, TROUBLE, WELL, read_number
+from probes.tool_reports.tables.entries import FEWEST, IN_USE, NOT_USED, SHARE, TROUBLE, WELL, read_number, shape
 from probes.tool_reports.tables.quantities import find_quantity, is_by_use, is_less
 
 _WORDS = lazy_pattern(r"[^\s=:,;|()\[\]{}<>\"']+")
@@ -24,6 +24,9 @@ _STATED = lazy_pattern(rf"(?i){WELL}|{IN_USE}|{NOT_USED}|{TROUBLE}|on|auto|enabl
 _OF_NOW = lazy_pattern(r"P\d{1,2}|(?:\d{1,5}[smhdwy])+")  # by the load of a GPU; an age
 _SHORT_NUMBER = lazy_pattern(r"\d{1,4}")
 _INDEXED = lazy_pattern(r"[A-Za-z][A-Za-z_.-]*\{\}[A-Za-z_./:{}-]*")  # a name with a number in it
+_RAILS = (4, 8, 16)  # of a board
+_NIC = lazy_pattern(rf"{RDMA_DEVICE}|{INTERFACE}")
+_RATE = lazy_pattern(r"[A-Za-z: ]{0,20}\d{1,7} ?[GM]b(?:/s(?:ec)?|ps)?(?: \(\dX \w{2,4}\))?")
 _OWN = "{}"  # in place of the part's own name
 _FAR = 1.5  # numbers that are nearer are no other setting
 _MOST_WORDS = 60  # of a line
@@ -91,6 +94,8 @@ def list_loop_faults(text: str, counts: Callable[[str, str], bool] | None = None
             own, usual_line = _cut(part.name, lines[place], other.name, lines[usual])
             odd.setdefault(number, []).append(f"{own} ({other.name}: {usual_line})")
     peers = [part for number, part in enumerate(parts) if number not in odd]
+    if odd.keys() <= {0, len(parts) - 1} and _is_beside_rails([parts[number] for number in odd], peers):
+        return []
     odd = {number: said for number, said in odd.items() if not _is_no_peer(parts[number], peers)}
     return [
         state_fault("loop-odd", parts[number].name, "; ".join(said[:_SAID])[: 3 * _SHOWN], said[0])
@@ -108,11 +113,13 @@ def _is_stated(line: str, word: str) -> bool:
     if _OF_NOW.fullmatch(word):
         return False
     at = line.find(word)
-    return bool(any(map(str.isdigit, word)) or _STATED.fullmatch(word) or line[:at].rstrip().endswith((":", "=")))
+    is_value = line[:at].rstrip().endswith((":", "=")) or line[at + len(word) :][:1] == "("  # "ETH(2)"
+    return bool(any(map(str.isdigit, word)) or _STATED.fullmatch(word) or is_value)
 
 
 def _begin_alike(name: str, line: str, usual_name: str, usual: str) -> bool:
-    return _are_alike(name, line.split(" ")[0], usual_name, usual.split(" ")[0])
+    first, other = line.split(" ")[0], usual.split(" ")[0]
+    return shape(first) == shape(other) or _are_alike(name, first, usual_name, other)
 
 
 def _are_alike(name: str, word: str, usual_name: str, usual: str) -> bool:
@@ -153,6 +160,14 @@ def _is_no_peer(part: _Part, peers: Sequence[_Part]) -> bool:
                 if len(at) > 1 and own[place : place + 1] != [form]:
                     return True
     return False
+
+
+def _is_beside_rails(odd: Sequence[_Part], peers: Sequence[_Part]) -> bool:
+    """Whether a NIC of another rate stands before or after as many as a board has rails: those of the front end are
+    numbered so."""
+    parts = [*odd, *peers]
+    are_nics = all(_NIC.fullmatch(part.name) for part in parts) and len(peers) in _RAILS
+    return are_nics and all(len(part.lines) == 1 and _RATE.fullmatch(part.lines[0]) for part in parts)
 
 
 def list_weak_faults(text: str) -> list[ToolReport]:
@@ -198,10 +213,11 @@ def _list_odd(
     if len(lines) < FEWEST or _OF_MOMENT.search(lines[0]):
         return
     words = [_WORDS.findall(line) for line in lines]
-    same, times = Counter(lines).most_common(1)[0]
-    alone = next((at for at, line in enumerate(lines) if line != same), 0)
-    usual = lines.index(same)
-    if same and times == len(lines) - 1 and len(words[alone]) != len(words[usual]) and states_failure(lines[alone]):
+    same, times = Counter(map(tuple, words)).most_common(1)[0]
+    alone = next((at for at, own in enumerate(words) if tuple(own) != same), 0)
+    usual = words.index(list(same))
+    is_other = states_failure(lines[alone]) or _is_without_setting(words[alone], words[usual])
+    if same and times == len(lines) - 1 and len(words[alone]) != len(words[usual]) and is_other:
         yield alone, usual
     if len(set(map(len, words))) > 1 or len(words[0]) > _MOST_WORDS:
         return
@@ -230,6 +246,18 @@ def _list_odd(
     like = next((at for at in range(len(lines)) if at not in odd), None)
     if like is not None:
         yield from ((at, like) for at in sorted(odd))
+
+
+def _is_without_setting(words: Sequence[str], usual: Sequence[str]) -> bool:
+    """Whether a line is the usual one but for a setting and its value.
+
+    >>> _is_without_setting(["map", "a"], ["map", "a", "wred", "b"]), _is_without_setting(["up"], ["up", "10.0.0.1"])
+    (True, False)
+    """
+    less = len(usual) - len(words)
+    at = next((at for at, pair in enumerate(zip(words, usual, strict=False)) if pair[0] != pair[1]), len(words))
+    missing = usual[at : at + less]
+    return len(missing) > 1 and missing[0].replace("_", "").isalpha() and words[at:] == usual[at + less :]
 
 
 def _list_label(before: Sequence[str]) -> Sequence[str]:

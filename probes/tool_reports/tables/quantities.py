@@ -76,7 +76,7 @@ _COMPARED = (
 _NAMED = tuple((lazy_pattern(pattern), quantity) for pattern, quantity in _OF_NAME)
 _MEASURED = tuple((lazy_pattern(pattern), quantity) for pattern, quantity in _COMPARED)
 _BY_USE = lazy_pattern(  # what differs with the jobs that run
-    r"\b(?:used?|usage|util\w{0,8}|load|jobs?|users?|mem(?:ory)?|procs?|process\w{0,3})\b|^%$"
+    r"\b(?:used?|usage|util\w{0,8}|load|jobs?|users?|mem(?:ory)?|procs?|process\w{0,3})\b|^%$|^v?\w{2,3}%"
 )
 _NOT_COMPARED = lazy_pattern(  # nor what a limit is, or how old
     r"\b(?:[rt]x(?! ?\(?(?:power|pwr|dbm|m ?w\b))|traffic|mem(?:ory)?|used?|usage|util\w{0,8}|load|size|free|capacity"
@@ -160,7 +160,7 @@ def is_less(words: str, title: str, value: float, usual: float) -> bool:
         return bool(is_of_parts) and not _OF_USE.search(title) and value < (usual if usual <= _FEW else usual / 2)
     if _OF_ALL_MEMORY.search(words):
         return value < usual
-    if _NOT_COMPARED.search(words):
+    if _NOT_COMPARED.search(words) or words.endswith("%"):
         return False
     if _OF_PARTS.search(words):
         return value < usual

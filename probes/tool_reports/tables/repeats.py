@@ -7,20 +7,24 @@ that it comes again: words before a name that differs in its digits alone, at th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from probes.named_tuple import NamedTuple
 from probes.text import lazy_pattern
-from probes.tool_reports.tables.entries import ADDRESS, FEWEST
+from probes.tool_reports.tables.entries import ADDRESS, FEWEST, FEWEST_STRICT, FoundTable
 
 _MOST_LINES, _LONGEST, _MOST_PARTS, _MOST_BELOW, _MOST_BEFORE = 800, 240, 128, 40, 6
 _EDGE = lazy_pattern(r"[|+*•#>-]{1,12}(?=\s)|(?<=\s)[|+]{1,4}(?=\s|$)")
 _RULE = lazy_pattern(r"[\W_]*")  # a line of no letters: it divides
 _NUMBER = lazy_pattern(r"[0-9a-fA-F]+")
 _BARE = lazy_pattern(r"[#\[(]?\d{1,4}[\]):,.]*")  # a name only with the word before it
+_LARGE, _OF_LARGE = lazy_pattern(r"[#\[(]?\d{5,8}[\]):,.]*"), lazy_pattern(r"(?i)pid|tid|process|job|lid|port")
 _LONE = lazy_pattern(r"(?:\d{1,4}[.:,)/-]?){1,4}|\d{4}-\d\d.*|\[[\d:.,+TZ-]*\]?:?|.*\d:\d\d.*")  # no name
 _INNER = lazy_pattern(r"[\]\[<>]")
 _KIND = lazy_pattern(r"[A-Za-z][\w./-]{1,30}")
+_LABELLED = lazy_pattern(
+    r"(?P<label>[A-Za-z][^:=]{0,60}?(?:: \d)?)[ \t]{0,40}[:=][ \t]{0,8}\(?(?P<value>[^:=]{1,80}?)\)?"
+)
 _QUOTES = "[](){}<>:,;$#'\""
 
 
@@ -32,8 +36,8 @@ class _Head(NamedTuple):
     rest: str
 
 
-def split_repeats(lines: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
-    r"""The parts that most lines belong to, each with its name and what is behind and below it; four or none.
+def split_repeats(lines: Sequence[str], fewest: int = FEWEST) -> list[tuple[str, Sequence[str]]]:
+    r"""The parts that most lines belong to, each with its name and what is behind and below it; as many, or none.
 
     >>> split_repeats([f"port {n}\n  mtu {9000 + n}" for n in range(2)])
     []
@@ -42,8 +46,13 @@ def split_repeats(lines: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
     ('Eth1/3', ['mtu 9216', 'mode on'])
     >>> split_repeats([f"[rank{n}] nccl 2.{n % 2}" for n in range(4)])[2]
     ('rank2', ['nccl 2.0'])
+    >>> split_repeats([f"n1 {n}b:00.0 link ok" for n in range(4)])[2]
+    ('2b:00.0', ['n1 link ok'])
     """
     heads = [(line, _read_head(line)) for line in _list_plain(lines)]
+    names = Counter(head.name for _, head in heads if head)
+    if (common := {name for name, times in names.items() if times >= fewest}) and len(names) <= len(common) + 1:
+        heads = [(line, _read_head(line, common)) for line, _ in heads]  # of one host
     places: dict[str, list[int]] = {}
     for at, (_, head) in enumerate(heads):
         if head is not None:
@@ -51,12 +60,37 @@ def split_repeats(lines: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
     best: list[tuple[str, Sequence[str]]] = []
     most = 0
     for at_lines in places.values():
-        if FEWEST <= len(at_lines) <= _MOST_PARTS:
-            parts = _cut(heads, at_lines)
+        if fewest <= len(at_lines) <= _MOST_PARTS:
+            parts = _cut(heads, at_lines, fewest)
             covered = sum(1 + len(own) for _, own in parts)
-            if len(parts) >= FEWEST and covered > most and 2 * covered > len(heads):
+            if len(parts) >= fewest and covered > most and 2 * covered > len(heads):
                 best, most = parts, covered
     return best
+
+
+def tabulate_parts(lines: Sequence[str]) -> FoundTable | None:
+    """A row for each part with a block of its own, and a column for each label in it.
+
+    >>> table = tabulate_parts([line for n in range(3) for line in (f"GPU {n}", f" replays: {n}", " Rollovers : 0")])
+    >>> table.names, table.rows[2][0]
+    (('', 'replays', 'Rollovers'), ('GPU 2', '2', '0'))
+    """
+    rows = [(name, _read_labels(name, own)) for name, own in split_repeats(lines, FEWEST_STRICT)]
+    names = tuple(dict.fromkeys(label for _, values in rows for label in values))
+    if not 0 < len(names) <= _MOST_BELOW or any(values.keys() != rows[0][1].keys() for _, values in rows):
+        return None
+    cells = tuple(((name, *own.values()), f"{name}: {_describe(own)}") for name, own in rows)
+    return FoundTable(("", *names), cells, is_record=True)
+
+
+def _describe(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{label} {value}" for label, value in values.items())
+
+
+def _read_labels(name: str, lines: Sequence[str]) -> dict[str, str]:
+    """Labels and values, of which each line may begin with the name of the part."""
+    bare = (line.removeprefix(name).lstrip("]): \t") for line in lines)
+    return {match["label"]: match["value"] for match in map(_LABELLED.fullmatch, bare) if match}
 
 
 def _list_plain(lines: Sequence[str]) -> list[str]:
@@ -65,12 +99,15 @@ def _list_plain(lines: Sequence[str]) -> list[str]:
     return [line for line in plain if not _RULE.fullmatch(line)]
 
 
-def _read_head(line: str) -> _Head | None:
+def _read_head(line: str, common: Set[str] = frozenset()) -> _Head | None:
     words = line.split()
     for at, word in enumerate(words[:_MOST_BEFORE]):
         word = word.removesuffix("'s")
         bare, kind = word.strip(_QUOTES), words[at - 1].strip(_QUOTES) if at else ""
-        if _BARE.fullmatch(word) and _KIND.fullmatch(kind):
+        if bare in common:
+            continue
+        is_large = _LARGE.fullmatch(word) and _OF_LARGE.fullmatch(kind)
+        if is_large or (_BARE.fullmatch(word) and _KIND.fullmatch(kind)):
             bare = f"{kind} {bare}"
         elif not any(map(str.isdigit, bare)) or (_LONE.fullmatch(word) and not ADDRESS.fullmatch(bare)):
             continue
@@ -95,10 +132,12 @@ def _is_same(heads: Sequence[tuple[str, _Head | None]], at: int, before: int | N
     return head is not None and other is not None and head.name == other.name
 
 
-def _cut(heads: Sequence[tuple[str, _Head | None]], places: Sequence[int]) -> list[tuple[str, Sequence[str]]]:
+def _cut(
+    heads: Sequence[tuple[str, _Head | None]], places: Sequence[int], fewest: int
+) -> list[tuple[str, Sequence[str]]]:
     """The parts that begin at these lines, of those that have as many lines as most."""
     places = [at for at, before in zip(places, (None, *places), strict=False) if not _is_same(heads, at, before)]
-    if len(places) < FEWEST:
+    if len(places) < fewest:
         return []
     ends = [*places[1:], len(heads)]
     sizes = Counter(end - at for at, end in zip(places[:-1], ends[:-1], strict=True))

@@ -15,7 +15,7 @@ from probes.tool_reports.sentences.values import normalize
 from probes.tool_reports.tables.entries import CALM, FEWEST_STRICT, TROUBLE_WORD, FoundTable, read_number, shape
 from probes.tool_reports.tables.quantities import HIGH, find_quantity
 
-_LONGEST, _MOST_LINES, _MOST_ROWS, _MOST_WORDS = 240, 2000, 500, 40
+_LONGEST, _LONGEST_LIST, _MOST_LINES, _MOST_ROWS, _MOST_WORDS = 240, 1200, 2000, 500, 40
 _MARGIN = lazy_pattern(r"[ \t>*•#|+-]{0,12}(?:\[[A-Za-z][\w -]{1,24}\][ \t]{1,4})?")
 _PIECES = lazy_pattern(r"[\s|;]+|,(?=\S)(?!(?:down|offline|drain\w{0,3}|stale|unknown)\b)")
 _JOINED = lazy_pattern(r"(?<=\w)=(?=\S)")
@@ -69,8 +69,9 @@ def read_rows(text: str) -> Iterator[FoundTable]:
     >>> table.names, table.rows[1]
     (('', 'clock mhz'), (('gpu 1', '1979'), 'gpu_1_clock_mhz=1979'))
     """
-    lines = [line for line in islice(text.splitlines(), _MOST_LINES) if len(line) <= _LONGEST]
+    lines = [line for line in islice(text.splitlines(), _MOST_LINES) if len(line) <= _LONGEST_LIST]
     of_keys = list(_read_keys(lines))
+    lines = [line for line in lines if len(line) <= _LONGEST]
     yield from of_keys
     read = {line for table in of_keys for _, line in table.rows}
     group: list[tuple[Sequence[str], str]] = []
@@ -220,4 +221,4 @@ def _list_samples(line: str) -> Iterator[tuple[str, str, str, str]]:
         pieces = _PIECES_OF_KEY.split(key.strip("._-"))
         at = next(at for at, piece in enumerate(pieces) if any(map(str.isdecimal, piece)))
         begin = at - 1 if at and pieces[at].isdecimal() else at  # "gpu_2"
-        yield title, " ".join(pieces[begin : at + 1]), " ".join(pieces[:begin] + pieces[at + 1 :]), value
+        yield title, " ".join(pieces[begin : at + 1]), " ".join(pieces[:begin] + pieces[at + 1 :]), value.rstrip(".")
