@@ -430,6 +430,7 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
         r"[\d \t]{0,400}$",
     ),
     _row(commands.MEASURED, r"^[ \t]*(?:Host to Device|Device to Host) Bandwidth, \d{1,3} Device\(s\)"),
+    _row(commands.MEASURED, r"^[> \t]*(?:Device=\d{1,3} CAN(?:NOT)? Access Peer Device=\d|P2P Connectivity Matrix[ \t]*$)"),
     _row("sysfs files", r"^[> \t]*node \d{1,4} cpus:[ \d,-]*$", r"^[> \t]*node \d{1,4} size: \d{1,9} MB"),
     _row("sysfs files", r"^[> \t]*NUMA node0 CPU\(s\): +\d"),
     _row("sysfs files", r'^node_infiniband_\w{3,60}\{device="[^"]'),

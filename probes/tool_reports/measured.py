@@ -23,6 +23,9 @@ _TRANSFER = lazy_pattern(r"\d{4,12}\s+(?P<rate>\d{1,5}(?:\.\d{1,3})?)")
 _LARGE = 1_000_000  # bytes; smaller transfers are slow by themselves
 _OF_GPUS = ("gpu", "gpus", "device", "dev", "npu")  # a heading whose numbers are theirs
 _CORNER = lazy_pattern(r"\w{1,8}[\\/]D")
+_ACCESS = lazy_pattern(r"(?m)^[> \t]*Device=(?P<one>\d{1,3}) (?P<can>CAN|CANNOT) Access Peer Device=(?P<other>\d{1,3})\b")
+_CONNECTIVITY = "P2P Connectivity Matrix"
+_PAIRS_SHOWN = 4
 _NARROW = 8.0  # GB/s; 16 lanes of PCIe 3.0 carry 10 to 13
 
 
@@ -42,7 +45,8 @@ def list_slow_gpus(text: str) -> list[ToolReport]:
         slowest, title = min(of_host)
         what = f"{title} {slowest:g} GB/s"
         return [state_fault("measured-host", None, what)] if slowest < _NARROW else []
-    require(tables, "no table of bandwidths of two GPUs or more")
+    access = _list_no_access(text, lines)
+    require(tables or access is not None, "no table of bandwidths of two GPUs or more")
     slow: dict[int, ToolReport] = {}
     narrow, pairs = list[ToolReport](), list[ToolReport]()
     for title, rows in tables:
@@ -58,7 +62,35 @@ def list_slow_gpus(text: str) -> list[ToolReport]:
                 what = f"{find_median(own):g} GB/s, the others {find_median(others):g} GB/s"
                 slow.setdefault(gpu, state_fault("measured-slow", f"NVIDIA {gpu}", what, f"{title}: {what}"))
         pairs += [] if slow or narrow else _list_slow_pairs(title, rows)
-    return [*slow.values(), *narrow[:1], *pairs[:1]]
+    return [*slow.values(), *narrow[:1], *pairs[:1], *(access or ())]
+
+
+def _list_no_access(text: str, lines: list[str]) -> list[ToolReport] | None:
+    """Pairs of GPUs between which CUDA cannot copy directly, by p2pBandwidthLatencyTest; None: it states nothing of it.
+
+    >>> text = "Device=0 CAN Access Peer Device=1\\nDevice=0 CANNOT Access Peer Device=2\\n"
+    >>> [report.detail for report in _list_no_access(text, []) or ()]
+    [(('what', 'GPU0-GPU2, 1 of 2 pairs'),)]
+    """
+    pairs: dict[tuple[int, int], bool] = {}
+    for match in _ACCESS.finditer(text):
+        pairs[_sort_pair(int(match["one"]), int(match["other"]))] = match["can"] == "CAN"
+    for title, rows in _read_tables(lines, _CONNECTIVITY):
+        if title == _CONNECTIVITY:
+            pairs |= {_sort_pair(row, to): can > 0 for row, cells in rows.items() for to, can in cells.items()}
+    pairs = {pair: can for pair, can in pairs.items() if pair[0] != pair[1]}
+    if not pairs:
+        return None
+    closed = [f"GPU{one}-GPU{other}" for (one, other), can in sorted(pairs.items()) if not can]
+    if not closed:
+        return []
+    more = f" and {len(closed) - _PAIRS_SHOWN} more" if len(closed) > _PAIRS_SHOWN else ""
+    what = f"{', '.join(closed[:_PAIRS_SHOWN])}{more}, {len(closed)} of {len(pairs)} pairs"
+    return [state_fault("measured-no-access", None, what)]
+
+
+def _sort_pair(one: int, other: int) -> tuple[int, int]:
+    return min(one, other), max(one, other)
 
 
 def _list_slow_pairs(title: str, rows: dict[int, dict[int, float]]) -> list[ToolReport]:
@@ -102,8 +134,9 @@ def _is_of(gpu: int, row: int, column: int, of_pairs: bool) -> bool:
     return row != column and gpu in (row, column) if of_pairs else gpu == column
 
 
-def _read_tables(lines: list[str]) -> Iterator[tuple[str, dict[int, dict[int, float]]]]:
-    """Each table of bandwidths: its title, and the values by row and column. Times are left out."""
+def _read_tables(lines: list[str], also: str = "") -> Iterator[tuple[str, dict[int, dict[int, float]]]]:
+    """Each table of bandwidths: its title, and the values by row and column. Times are left out. `also`: the title of
+    another one."""
     title, columns, rows, labelled = "", list[int](), dict[int, dict[int, float]](), False
     for line in [*lines, ""]:
         words = line.split()
@@ -115,7 +148,7 @@ def _read_tables(lines: list[str]) -> Iterator[tuple[str, dict[int, dict[int, fl
             elif len(row) >= _FEWEST_GPUS and _TITLE.search(title):
                 yield f"{title}, {words[0]}", {0: row}
             continue
-        if len(columns) >= _FEWEST_GPUS and rows and _TITLE.search(title):
+        if len(columns) >= _FEWEST_GPUS and rows and (_TITLE.search(title) or title == also):
             yield title, rows
         columns, rows = [], {}
         corner = words[0] if words else ""

@@ -106,7 +106,7 @@ def _report_member(member: Mapping[str, str], aggregator: str | None) -> ToolRep
     if state == "down":
         return state_fault("bond-member-down", name, f"link failures: {failures}", line)
     if failures.isdecimal() and int(failures) >= _MANY_FAILURES:
-        return state_fault("bond-flaps", name, f"{failures} time{'s' * (failures > 1)}", line)
+        return state_fault("bond-flaps", name, f"{failures} times", line)
     if member.get("Partner Churn State") == "churned" and state == "up":
         return state_fault("bond-no-partner", name, "Partner Churn State: churned", line)
     if aggregator is not None and member.get("Aggregator ID", aggregator) != aggregator:

@@ -50,6 +50,10 @@ SLURM_NODE = (
     "   Gres=gpu:h200:8\n   State={state} ThreadsPerCore=2 TmpDisk=0\n   CfgTRES=cpu=192,gres/gpu=8\n"
     "   Reason={reason} [root@2025-03-11T02:20:02]\n"
 )
+ACCESS = (
+    "P2P Connectivity Matrix\n     D\\D     0     1     2\n     0       1     1     {0}\n     1       1     1     {0}\n"
+    "     2       {0}     {0}     1\n"
+)
 HELD = "REASON               USER      TIMESTAMP           NODELIST\n"
 FEC = "FEC parameters for ens3np0:\nSupported/Configured FEC encodings: {modes}\nActive FEC encoding: {active}\n"
 INTERFACE = (
@@ -827,6 +831,14 @@ def test_a_healthy_table_gives_no_warning(name: str, tmp_path: Path) -> None:
 
     assert [] == warnings_of(report)
     assert "critical" != report.summary.verdict
+
+
+@pytest.mark.parametrize(("access", "count"), [(0, 1), (1, 0)])
+def test_gpus_without_direct_access_are_one_note(access: int, count: int, tmp_path: Path) -> None:
+    findings = scan_text(tmp_path, ACCESS.format(access), "issue.txt").findings
+
+    assert [("info", "low")] * count == [(finding.severity, finding.confidence) for finding in findings]
+    assert all("GPU0-GPU2, GPU1-GPU2, 2 of 3 pairs" in finding.summary for finding in findings)
 
 
 @pytest.mark.parametrize("head", ["3b:00.0 3D controller: NVIDIA Corporation GH100 [H100 PCIe] (rev a1)\n", ""])
