@@ -567,7 +567,7 @@ class SavedOutputs:
         is_of_lines = not pieces and whole and whole[0] in _OF_LINES
         shown = any(piece.filtered or piece.marked for piece in pieces.values())
         # Of several hosts, each with an output of its own, or of several sides
-        is_compared = saved_name(commands.ENDS) in pieces or (
+        is_compared = not {saved_name(commands.ENDS), saved_name(commands.PART_LINES)}.isdisjoint(pieces) or (
             whole != (commands.SHEET,) and saved_name(commands.SHEET) in pieces
         )
         if whole and len(pieces) < 2 and (is_of_lines or not unread) and not shown and not is_compared:

@@ -214,6 +214,8 @@ def _dump(path: str, files: Files, outputs: SavedOutputs) -> Host:
 def _is_of_a_fabric(outputs: SavedOutputs) -> bool:
     """Whether they are about no host, and do not mark a link that could be faster: that is what such a list is saved
     for. Errors of the tool that lists them do not count."""
+    if outputs.holds(commands.PART_LINES):
+        return False
     lists = [argv for argv in outputs.commands if argv[0] != "error"]
     if not all(argv in commands.IB_FABRIC_SAVED for argv in lists) or (outputs.commands and not lists):
         return False

@@ -188,7 +188,8 @@ _READ_IN_PART = (
     _SYSFS,
     *map(saved_name, (*commands.FILTERED_SAVED, commands.CMA_MODE, commands.MLXCONFIG)),
 )  # few of the lines
-_OF_ANY_FORM = frozenset(map(saved_name, (commands.DEVICE_LABELS,)))  # of which no reader has what the lines mean
+_ANY_FORM = (commands.DEVICE_LABELS, *commands.IB_FABRIC_SAVED)  # of which no reader has what the lines mean
+_OF_ANY_FORM = frozenset(map(saved_name, _ANY_FORM))
 
 
 def _compare_parts(
@@ -199,7 +200,7 @@ def _compare_parts(
     from probes.sources.host_table import tabulate_hosts, tabulate_loop  # lazy, as are the judges of what these find
     from probes.tool_reports.probe import READERS
 
-    is_free = found.keys() <= _OF_ANY_FORM and {commands.DEVICE_LABELS}.issuperset(identify_command(text))
+    is_free = found.keys() <= _OF_ANY_FORM and frozenset(_ANY_FORM).issuperset(identify_command(text))
     ways = (
         (commands.SHEET, partial(tabulate_hosts, text, not found)),
         (commands.LOOP, partial(tabulate_loop, text, not found, partial(_list_read_lines, found, unread))),

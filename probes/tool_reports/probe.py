@@ -164,8 +164,8 @@ def _list_outputs(host: Host) -> Iterator[_Output]:
         for interface in host.saved_arguments(*argv):
             yield _Output((*argv, interface), partial(_read_interface, interface, list_faults))
     for interface in host.saved_arguments(*commands.ETHTOOL_COUNTERS):
-        argv = (*commands.ETHTOOL_COUNTERS, interface)
-        yield from (_Output(argv, partial(_read_interface, interface, reader), False) for reader in _OF_COUNTERS)
+        counters = (*commands.ETHTOOL_COUNTERS, interface)
+        yield from (_Output(counters, partial(_read_interface, interface, reader), False) for reader in _OF_COUNTERS)
     journals = commands.KERNEL_LOG_SAVED if host.kind in ("dump", "text") else ()  # with lines of hypervisors, too
     texts = commands.MACHINE_TEXTS if host.kind != "capture" else ()
     rows = (

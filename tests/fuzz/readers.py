@@ -295,6 +295,14 @@ READERS: tuple[Reader, ...] = (
     lenient("probes.tool_reports.alerts:list_narrow_links", _LANES.format("max", 16) + _LANES.format("current", 8)),
     parser("probes.tool_reports.network.host_interfaces:list_carrier_faults", _CARRIER.format("Lost") * 3),
     parser(
+        "probes.tool_reports.network.pauses:list_unanswered_marks",
+        "np_cnp_sent:0\nnp_ecn_marked_roce_packets:774109\nrp_cnp_handled:118\n",
+    ),
+    parser(
+        "probes.tool_reports.network.pauses:list_lossy_class",
+        "rx_vport_rdma_unicast_bytes: 88\nrx_prio0_bytes: 90\nrx_prio0_discards: 71\nrx_prio3_bytes: 0\n",
+    ),
+    parser(
         "probes.tool_reports.network.host_interfaces:list_queue_drops",
         "qdisc mq 0: dev ens6 root\n Sent 81 bytes 900000 pkt (dropped 5600, overlimits 0 requeues 9)\n",
     ),

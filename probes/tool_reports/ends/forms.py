@@ -101,7 +101,10 @@ LINES = (
         "RoCE v2",
     ),
     _form(r"^(?:MLNX_OFED_LINUX|OFED-internal|DOCA_Host)-(?P<maker_of_mlx5_core>\d\d\.\d\d)", "installed"),
-    _form(r"/lib/modules/\S{1,80}?/(?P<maker_of_mlx5_core_path>kernel|extra|updates)/\S{0,120}/mlx5_core\.ko", "loaded"),
+    _form(
+        r"/lib/modules/\S{1,80}?/(?P<maker_of_mlx5_core_path>kernel|extra|updates)/(?:\S{0,120}/)?mlx5_core\.ko",
+        "loaded",
+    ),
     _form(r"^nodebind: (?P<NUMA_nodes>\d{1,2}(?: \d{1,2}){0,15})", "bound"),
     _form(r"^\s*Priority trust state: (?P<marking_trusted>pcp|dscp)\b", "trusted"),
     _form(r"(?:Global tclass=|NCCL_IB_TC=)(?P<marking_sent>[1-9]\d{0,2})\b", "sent"),

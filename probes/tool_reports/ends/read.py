@@ -30,7 +30,8 @@ _MAPS, _MOST_IN_LINE = lazy_pattern(r"\b(\w{2,8}_to_(?:tc|queue|priority_group|p
 _PROMPT = lazy_pattern(
     r"[ \t>]{0,8}(?:\[?[\w.-]{1,40}@(?P<user_at>[\w.-]{1,64})[^\n#$%>]{0,80}[#$%>]"
     r"|(?P<suse>[\w.-]{2,60})(?::[~/]| ~)[^\n#$]{0,60}[#$]"
-    r"|[<\[]?~?(?P<machine>[A-Za-z][\w.-]{2,40})(?:\([\w/-]{1,30}\))?(?:[#>\]]|\$(?= ))|(?:(?:rank|node|job|gpu) ?\d{1,5} ?)?[$#%])"
+    r"|[<\[]?~?(?P<machine>[A-Za-z][\w.-]{2,40})(?:\([\w/-]{1,30}\))?(?:[#>\]]|\$(?= ))"
+    r"|(?:(?:rank|node|job|gpu) ?\d{1,5} ?)?[$#%])"
     r"[ \t]{0,4}(?P<command>[a-zA-Z./_][^\n]{1,500})"
 )
 _REMOTE = lazy_pattern(r"\bssh (?:-\S+ ){0,4}(?:[\w-]{1,40}@)?(?P<host>[\w.-]{1,64}) ")

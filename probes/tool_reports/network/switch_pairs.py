@@ -26,6 +26,13 @@ _DIFFERS = lazy_pattern(
 )
 
 
+_CLAG = lazy_pattern(r"^Our Interface +Peer Interface +CLAG Id\b")
+_OF_ONE = lazy_pattern(
+    r"[ \t]{1,20}(?P<name>[\w.-]{2,30})[ \t]{2,30}-[ \t]{2,40}\d{1,5}[ \t].*"
+)  # without that of the peer
+_OF_BOTH = lazy_pattern(r"[ \t]{1,20}(?P<name>[\w.-]{2,30})[ \t]{2,30}\w[\w.-]{1,30}[ \t]{2,40}\d{1,5}[ \t].*")
+
+
 def is_of_pair(lines: Sequence[str]) -> bool:
     """Whether it is of a pair, with or without a fault.
 
@@ -54,7 +61,10 @@ def list_pair_faults(lines: Sequence[str]) -> list[ToolReport]:
     []
     """
     is_named = _is_named(lines)
-    return [
+    single = [match for line in lines if (match := _OF_ONE.fullmatch(line))] if any(map(_CLAG.search, lines)) else []
+    whole = sum(_OF_BOTH.fullmatch(line) is not None for line in lines)
+    of_one = [state_fault("switch-peer-differs", match["name"], match[0], match[0]) for match in single]
+    return [*(of_one if len(single) < whole else ())] + [
         state_fault(code, None, match["line"], match[0])
         for code, pattern in (("switch-peer-lost", _LOST_PEER), ("switch-peer-differs", _DIFFERS))
         for match in map(pattern.fullmatch, lines)

@@ -112,7 +112,7 @@ def _read_head(line: str, common: Set[str] = frozenset()) -> _Head | None:
         elif not any(map(str.isdigit, bare)) or (_LONE.fullmatch(word) and not ADDRESS.fullmatch(bare)):
             continue
         elif _INNER.search(bare):  # [1,16]<stdout>
-            bare = word.rstrip(":")
+            bare = word[1:].partition('"')[0] if word[0] == '"' else word.rstrip(":")
         name, _, value = bare.partition("=")
         if not any(map(str.isdigit, name)):  # rank=0
             name, value = f"{name} {value}", ""
