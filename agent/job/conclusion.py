@@ -174,6 +174,8 @@ def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
         candidate.steps_after = _count_steps(evidence, candidate)
         if candidate.role == "exception" and all(_OF_REQUEST.search(row.text) for row in candidate.evidence):
             candidate.role = "note"
+        if candidate.id == "horovod-stalled" and candidate.steps_after >= _RESUMED:
+            candidate.role = "note"  # the rank that all waited for came
     if not ends_well:
         if any(candidate.role in _WAITING for candidate in candidates):
             return  # for what the others wrote, one that ended may be waited for

@@ -116,6 +116,7 @@ class Evidence:
         self.memlock: list[tuple[int | None, LogLine]] = []  # limits of locked memory, KiB; None: unlimited
         # by file: numbers of the last lines of steps
         self.last_steps: dict[int, deque[int]] = defaultdict(lambda: deque(maxlen=MANY_STEPS))
+        self.serves = False  # requests are answered
         self.pace = Pace()
         self.rank_values = RankValues()
         self.progress = 0  # lines of steps, iterations, or rows of a table

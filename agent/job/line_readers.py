@@ -86,10 +86,12 @@ _PROGRESS = (
     b"Epoch",
     b"loss",
     b"iter: ",
-    b": Success",  # of a request
-    b" 200 OK",
 )
-_SERVES = (b"startup complete", b"Uvicorn running", b"fired up and ready")  # a server came up
+# A server came up, and what it does: requests that are answered, and how fast
+_SERVES = (
+    b"startup complete", b"Uvicorn running", b"fired up and ready", b": Success", b" 200 OK",
+    b"generation throughput", b"gen throughput", b"Active Request Count",
+)  # fmt: skip
 _WELL = (
     b"Out of bounds values",
     b"Avg bus bandwidth",
@@ -103,10 +105,9 @@ _WELL = (
     b"Application shutdown complete",
     b" succeeded",
     b"ob completed",
-    b"exited with exit code",
     b"Destroy COMPLETE",
     b"Finished training",
-    b"exit code",
+    b"xit code",
     b"exits successfully",
     b"SUCCEEDED",
     b"finished successfully",
@@ -133,6 +134,7 @@ _WELL = (
     b"exit=0",
     b"All done",
     b"rain end",
+    b"error=None",
 )
 _WELL_FORM = lazy_pattern(
     r"# Out of bounds values : 0 OK|# Avg bus bandwidth|[Tt]raining (?:is )?(?:complete|finished|done)|[Jj]ob completed"
@@ -140,7 +142,7 @@ _WELL_FORM = lazy_pattern(
     r"Finished training|"
     r"'train_runtime':|Trainer\.fit` stopped: `max_|worker group successfully finished|Application shutdown complete|"
     r"Job '[\w-]{1,80}' succeeded|Process \d{1,9} exits successfully|group finished \(SUCCEEDED\)|"
-    r"^# All done$|\b[Tt]rain(?:ing)? end(?:ed)?[.!]|\b(?:rc|exit)=0\b(?! .{0,80}=)|\(return value 0\)|"
+    r"^# All done$|^Result\(.{0,400}, error=None\)$|\b[Tt]rain(?:ing)? end(?:ed)?[.!]|\b(?:rc|exit)=0\b(?! .{0,80}=)|\(return value 0\)|"
     r"(?i:^\W{0,8}(?:all (?:\d{1,9} )?|100% )tests passed)|"
     r"^=+ \d{1,9} passed(?:, \d{1,9} (?!fail|error)\w{1,20})* in |"
     r"^Successfully completed\.|\bis successfully completed\b|^Performance:\s{1,12}[\d.]{1,20}\s|^Total wall time: \d|"
@@ -253,10 +255,10 @@ def _read_well(state: FileState, line: LogLine) -> None:
 
 # The last line of a log that has steps: that all is done; or less, where the steps came to the end of their plan
 _ALL_DONE = lazy_pattern(
-    r"(?i)^\W{0,8}(?:\[?(?:info|i)\b[\]:]? {0,4})?(?:(?:all |everything )?(?:is )?done(?: in [\d.:hms ]{1,20})?[.!]?$|"
+    r"(?i)^\W{0,8}(?:\[?(?:info|i)\b[\]:]? {0,4})?(?:[\w./-]{1,60}(?::\d{1,6})?[\]:] )?(?:(?:all |everything )?(?:is )?done(?: in [\d.:hms ]{1,20})?[.!]?$|"
     r"(?:all )?done, \d{1,9} (?:steps|iter\w{0,8}|epochs)|all done\b)|[.,;:] all done[.!]?$|"
     r"\b(?:run|job|script|program|benchmark) (?:is )?(?:complete|completed|finished|done)\b[.!]?|"
-    r"\bexiting (?:with )?(?:code )?0\b|\bexiting normally\b"
+    r"\bexiting (?:with )?(?:code |status )?0\b|\bexiting normally\b"
 )
 _SAVED = lazy_pattern(r"(?i)\b(?:saved|done|finished|complete|completed|written|bye|exiting)\b")
 _PLAN = lazy_pattern(rb"(?<![\d/.])(\d{1,9}) ?(?:/|of) ?(\d{1,9})(?![\d/])")
@@ -282,9 +284,10 @@ def read_rank_values(state: FileState, line: LogLine) -> None:
 
 
 def read_progress(state: FileState, line: LogLine) -> None:
-    """A step, an epoch, a loss; the heading of perftest counts iterations, too."""
+    """A step, an epoch, a loss, a request; the heading of perftest counts iterations, too."""
     if "#bytes" in line.text:
         return
+    state.evidence.serves |= any(word.decode() in line.text for word in _SERVES)
     state.evidence.progress += 1
     state.found.add("other")
     if not names_error(line.text):

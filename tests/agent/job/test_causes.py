@@ -39,6 +39,7 @@ VIOLATION = "".join((
 ))  # fmt: skip
 END = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 43.1\n"
 STALLED = "HorovodBroadcast_w_0 [missing ranks: 0, 3]\n"
+SERVED = "".join(f'INFO:     10.2.0.{n}:40114 - "POST /v1/completions HTTP/1.1" 200 OK\n' for n in range(1, 9))
 BAD_HANDLE = "Cuda failure 101 'invalid device ordinal'"
 
 SIGNALLED = "srun: error: gpu1: task 0: Exited with exit code 1\n"
@@ -198,6 +199,13 @@ LOGS = (
     Log("stalled ranks of Horovod, in both forms", STALLED + "Stalled ranks:\n1: [HorovodAllreduce_x]\n",
         "hung: horovod-stalled (rank, medium, ranks [0, 1, 3])"),
     Log("stalled ranks that came in the end", steps() + STALLED + steps() + END, "well: 1 note"),
+    Log("stalled ranks that came, and no end", STALLED + steps(), "unknown: 1 note", "At work in its last lines: "),
+    Log("a server that answers until its last line", SERVED, "unknown: no cause", "the server answers requests"),
+    Log("a server that sees NaN in its last lines", SERVED + "loss: nan\n", "unknown: no cause", "Not known from"),
+    Log("a regular end of Paddle", steps() + "LAUNCH INFO 2026-05-20 20:11:12,121 Exit code 0\n", "well: no cause"),
+    Log("a regular end with its writer before it", steps() + "I main.py:240] Done.\n", "well: no cause"),
+    Log("a regular end of Ray Train", steps() + "Result(metrics={'epoch': 4}, path='/r', error=None)\n",
+        "well: no cause"),
     Log("the rank that Paddle names",
         "ABORT!!! Out of all 2 trainers, the trainer process with rank=[1] was aborted.\n",
         "failed: exit-code (software, medium, ranks [1])"),
@@ -246,7 +254,7 @@ def test_never_green_over_nothing(tmp_path: Path, log: str, ended: str) -> None:
     assert ended == result.job.ended
     assert "No failure" not in result.headline
     if ended in ("unknown", "cut"):
-        assert result.headline.startswith("Not known from these files: ")
+        assert result.headline.startswith(("Not known from these files: ", "At work in its last lines: "))
         assert result.cannot_tell[0].save
 
 
