@@ -27,6 +27,7 @@ from agent.model.job_answer import (
 from agent.model.report import Generator
 from agent.recommend.constants import parse_version
 from agent.version import VERSION
+from probes.text import lazy_pattern
 
 _MOST_FILES = 256
 _MOST_RANKS = 65_536
@@ -126,6 +127,7 @@ def _write_headline(conclusion: Conclusion, causes: Sequence[JobCause], cannot: 
 
 
 _LAST_LINES = 12
+_NOT_A_NUMBER = lazy_pattern(r"(?i)\bnan\b")
 _SETTLED = 10  # steps after a line that shows something unusual
 
 
@@ -135,7 +137,8 @@ def _describe_work(evidence: Evidence) -> str | None:
         return None
     ends = [evidence.tails[file].number - steps[-1] for file, steps in evidence.last_steps.items() if len(steps) > 1]
     signs = [line for lines in evidence.signs.values() for line in lines.values()]
-    is_odd = any(sum(n > line.number for n in evidence.last_steps.get(line.file, ())) < _SETTLED for line in signs)
+    is_odd = any(_NOT_A_NUMBER.search(tail.line) is not None for tail in evidence.tails.values())
+    is_odd |= any(sum(n > line.number for n in evidence.last_steps.get(line.file, ())) < _SETTLED for line in signs)
     if not ends or min(ends) > _LAST_LINES or is_odd:
         return None
     work = "the server answers requests" if evidence.serves else "the job makes steps"
