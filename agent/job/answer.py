@@ -127,7 +127,7 @@ def _write_headline(conclusion: Conclusion, causes: Sequence[JobCause], cannot: 
 
 
 _LAST_LINES = 12
-_NOT_A_NUMBER = lazy_pattern(r"(?i)\bnan\b")
+_NOT_A_NUMBER = lazy_pattern(r"(?i)\bnan\b(?! iterations)")
 _SETTLED = 10  # steps after a line that shows something unusual
 
 
