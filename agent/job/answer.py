@@ -27,6 +27,7 @@ from agent.model.job_answer import (
 from agent.model.report import Generator
 from agent.recommend.constants import parse_version
 from agent.version import VERSION
+from probes.text import lazy_pattern
 
 _MOST_FILES = 256
 _MOST_RANKS = 65_536
@@ -118,9 +119,33 @@ def _write_headline(conclusion: Conclusion, causes: Sequence[JobCause], cannot: 
         return f"{words.get(conclusion.ended, 'Slow')}: {causes[0].summary}{'' if is_sure else shown}"
     if conclusion.ended == "well":
         return "No failure in it"
+    if not conclusion.causes and (works := _describe_work(conclusion.evidence)) is not None:
+        return works
     reason = cannot[0].what if cannot else "it has no line that shows an end"
     save = f"; save {cannot[0].save}" if cannot and cannot[0].save and not shown else ""
     return f"Not known from these files: {reason}{shown}{save}"
+
+
+_LAST_LINES = 12
+_NOT_A_NUMBER = lazy_pattern(r"(?i)\bnan\b(?! iterations)")
+_SETTLED = 10  # steps after a line that shows something unusual
+
+
+def _describe_work(evidence: Evidence) -> str | None:
+    """What the job did until its last lines, where nothing of note came before: a server has no regular end."""
+    if evidence.limit_seconds is not None:
+        return None
+    ends = [evidence.tails[file].number - steps[-1] for file, steps in evidence.last_steps.items() if len(steps) > 1]
+    signs = [line for lines in evidence.signs.values() for line in lines.values()]
+    is_odd = any(_NOT_A_NUMBER.search(tail.line) is not None for tail in evidence.tails.values())
+    is_odd |= any(sum(n > line.number for n in evidence.last_steps.get(line.file, ())) < _SETTLED for line in signs)
+    if not ends or min(ends) > _LAST_LINES or is_odd:
+        return None
+    work = "the server answers requests" if evidence.serves else "the job makes steps"
+    return (
+        f"At work in its last lines: {work}, and no failure is in these files; that it went on, or ended well, "
+        "they do not show"
+    )
 
 
 def _describe_job(conclusion: Conclusion, ended: str) -> Job:

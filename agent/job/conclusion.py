@@ -35,6 +35,8 @@ _GOES_ON = 8  # lines of steps
 _DISPLACES, _RESUMED = frozenset(("job-displaced", "cancelled", "launcher-signal", "pod-evicted")), 2
 _OPTIONAL = frozenset(("gdrcopy-failed",))  # what a library goes on without, in a job that ends well
 _FALLS_BACK = frozenset(("copy-between-processes-denied",))  # and in one that makes steps
+# What MPI goes another way without: then the program runs, and prints its table
+_OF_TRANSPORTS = frozenset(("ucx-memlock", "memlock-low", "verbs-create-failed"))
 _SIZING = frozenset(("NCCL_PROTO", "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE"))
 _LOST_CONNECTIONS = frozenset(
     ("connection-closed", "connection-broken", "connect-failed", "connect-failed-unnamed", "python-connection-lost")
@@ -169,11 +171,17 @@ def _forgive(evidence: Evidence, candidates: list[PossibleCause]) -> None:
         evidence.names[file]: steps[0] for file, steps in evidence.last_steps.items() if len(steps) == MANY_STEPS
     }
     ends_well = _ends_well(evidence)
+    measured = {evidence.names[file]: heads[0].line.number for file, heads in evidence.table_heads.items()
+                if len(heads) == 1 and len(evidence.table_lines[file]) > heads[0].start + 1}  # fmt: skip
     resumed = {evidence.names[event.line.file]: event.line.number for event in evidence.find_events("job-resumed")}
     for candidate in candidates:
         candidate.steps_after = _count_steps(evidence, candidate)
         if candidate.role == "exception" and all(_OF_REQUEST.search(row.text) for row in candidate.evidence):
             candidate.role = "note"
+        if candidate.id in _OF_TRANSPORTS and _is_before(candidate, measured):
+            candidate.role = "note"
+        if candidate.id == "horovod-stalled" and candidate.steps_after >= _RESUMED:
+            candidate.role = "note"  # the rank that all waited for came
     if not ends_well:
         if any(candidate.role in _WAITING for candidate in candidates):
             return  # for what the others wrote, one that ended may be waited for

@@ -15,6 +15,7 @@ from agent.job.dumps.ras import JsonSnapshotReader, Snapshot, SnapshotReader
 from agent.job.dumps.stacks import Stack, StackReader
 from agent.job.line_forms import LineForms, LineWriter
 from agent.job.lines import LogLine, Moment
+from agent.job.measured_tables import TableHead
 from agent.job.nccl_log import NcclLogReader
 from agent.job.pace import Pace
 from agent.job.rank_values import RankValues
@@ -29,6 +30,7 @@ ASKED = "echo $?"  # a regular end of some command, of which the job may have be
 LAST_WORDS = "the last line"  # a regular end by the last line of a log with steps
 STATES = "state of the job"  # a regular end by a list of jobs
 _MOST_SIGNS, _FORM = 1000, 120  # characters
+_ABOVE = 64  # lines above a measured table that may name its hosts
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _OF_HOSTS = ("kernel log", "log of a service", "saved output")
 
@@ -113,9 +115,11 @@ class Evidence:
         self.last_words: dict[int, LogLine] = {}  # by file: the last line that states an end in other words
         self.prompts: dict[int, list[int]] = defaultdict(list)  # by file: lines of a shell, with a command
         self.table_lines: dict[int, list[str]] = defaultdict(list)
+        self.table_heads: dict[int, list[TableHead]] = defaultdict(list)
         self.memlock: list[tuple[int | None, LogLine]] = []  # limits of locked memory, KiB; None: unlimited
         # by file: numbers of the last lines of steps
         self.last_steps: dict[int, deque[int]] = defaultdict(lambda: deque(maxlen=MANY_STEPS))
+        self.serves = False  # requests are answered
         self.pace = Pace()
         self.rank_values = RankValues()
         self.progress = 0  # lines of steps, iterations, or rows of a table
@@ -248,6 +252,7 @@ class FileState:
         self.open_error: int | None = None  # the line of an error that ends with a colon: the next one has the rest
         self.asks_exit: LogLine | None = None  # `echo $?`, whose answer is below it
         self.last_step = b""  # the last line that has the time or rate of a step
+        self.recent: deque[bytes] = deque(maxlen=_ABOVE)  # lines before this one, since the last table
         self.threads = StackReader(evidence.stacks)
         self.stack: LogLine | None = None  # of MPICH: its first line, with the rank and host that it names
 

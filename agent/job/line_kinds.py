@@ -65,7 +65,7 @@ _TOKENS = frozenset(
     b"version float half double bfloat int uint fp Rank bytes Device Running SUM redop algbw nThread bounds bandwidth "
     b"raining Training training Job job code COMPLETE Finished iteration Iteration step Step epoch Epoch loss "
     b"deepspeed elapsed throughput Throughput Bandwidth OSU step_time train_step_timing "
-    b"train_runtime stopped finished shutdown succeeded sglang SGLang vLLM "
+    b"train_runtime Train All Active Result stopped finished shutdown succeeded sglang SGLang vLLM "
     b"DeepSpeed megatron jaxlib tensorflow mindspore vllm lightning horovod local_rank local host rank exitcode value "
     b"observed "
     b"compiled summary locked nccl_version Name "

@@ -20,6 +20,7 @@ from agent.job.error_lines import (
 )
 from agent.job.evidence import LAST_WORDS, FileState, LinkError
 from agent.job.lines import LogLine
+from agent.job.measured_tables import HEADING_WORDS, TableHead
 from agent.job.process_lines import (
     read_failure_table,
     read_hydra,
@@ -31,7 +32,7 @@ from agent.job.process_lines import (
 )
 from probes.text import lazy_pattern
 
-_MOST_TABLE_LINES = 60_000
+_MOST_TABLE_LINES, _NAMES_AT = 60_000, 400  # characters of a line above a table
 _BANNER = lazy_pattern(r"(?P<library>NCCL|RCCL) version ?:? ?(?P<version>\d{1,2}\.\d{1,3}(?:\.\d{1,4})?)")
 _SET = lazy_pattern(r"(?P<name>(?:NCCL|RCCL)_[A-Z0-9_]{1,60}) set (?:by (?:environment|user) )?to (?P<value>.{0,400})")
 _HCCL_SET = lazy_pattern(
@@ -86,10 +87,12 @@ _PROGRESS = (
     b"Epoch",
     b"loss",
     b"iter: ",
-    b": Success",  # of a request
-    b" 200 OK",
 )
-_SERVES = (b"startup complete", b"Uvicorn running", b"fired up and ready")  # a server came up
+# A server came up, and what it does: requests that are answered, and how fast
+_SERVES = (
+    b"startup complete", b"Uvicorn running", b"fired up and ready", b": Success", b" 200 OK",
+    b"generation throughput", b"gen throughput", b"Active Request Count",
+)  # fmt: skip
 _WELL = (
     b"Out of bounds values",
     b"Avg bus bandwidth",
@@ -103,10 +106,9 @@ _WELL = (
     b"Application shutdown complete",
     b" succeeded",
     b"ob completed",
-    b"exited with exit code",
     b"Destroy COMPLETE",
     b"Finished training",
-    b"exit code",
+    b"xit code",
     b"exits successfully",
     b"SUCCEEDED",
     b"finished successfully",
@@ -133,6 +135,8 @@ _WELL = (
     b"exit=0",
     b"All done",
     b"rain end",
+    b"error=None",
+    b"shutdown result: OK",
 )
 _WELL_FORM = lazy_pattern(
     r"# Out of bounds values : 0 OK|# Avg bus bandwidth|[Tt]raining (?:is )?(?:complete|finished|done)|[Jj]ob completed"
@@ -140,7 +144,8 @@ _WELL_FORM = lazy_pattern(
     r"Finished training|"
     r"'train_runtime':|Trainer\.fit` stopped: `max_|worker group successfully finished|Application shutdown complete|"
     r"Job '[\w-]{1,80}' succeeded|Process \d{1,9} exits successfully|group finished \(SUCCEEDED\)|"
-    r"^# All done$|\b[Tt]rain(?:ing)? end(?:ed)?[.!]|\b(?:rc|exit)=0\b(?! .{0,80}=)|\(return value 0\)|"
+    r"task shutdown result: OK$|^# All done$|^Result\(.{0,400}, error=None\)$|"
+    r"\b[Tt]rain(?:ing)? end(?:ed)?[.!]|\b(?:rc|exit)=0\b(?! .{0,80}=)|\(return value 0\)|"
     r"(?i:^\W{0,8}(?:all (?:\d{1,9} )?|100% )tests passed)|"
     r"^=+ \d{1,9} passed(?:, \d{1,9} (?!fail|error)\w{1,20})* in |"
     r"^Successfully completed\.|\bis successfully completed\b|^Performance:\s{1,12}[\d.]{1,20}\s|^Total wall time: \d|"
@@ -239,6 +244,10 @@ def read_table_line(state: FileState, line: LogLine) -> None:
     if evidence.ranks.read_table(line.text, line.file):
         state.found.add("table")
     lines = evidence.table_lines[line.file]
+    if any(word.decode() in line.text for word in HEADING_WORDS):
+        above = tuple(raw[:_NAMES_AT].decode("utf-8", "replace").rstrip() for raw in state.recent)
+        evidence.table_heads[line.file].append(TableHead(len(lines), line, above))
+        state.recent.clear()
     if len(lines) < _MOST_TABLE_LINES:
         lines.append(line.text)
 
@@ -253,10 +262,11 @@ def _read_well(state: FileState, line: LogLine) -> None:
 
 # The last line of a log that has steps: that all is done; or less, where the steps came to the end of their plan
 _ALL_DONE = lazy_pattern(
-    r"(?i)^\W{0,8}(?:\[?(?:info|i)\b[\]:]? {0,4})?(?:(?:all |everything )?(?:is )?done(?: in [\d.:hms ]{1,20})?[.!]?$|"
+    r"(?i)^\W{0,8}(?:\[?(?:info|i)\b[\]:]? {0,4})?(?:[\w./-]{1,60}(?::\d{1,6})?[\]:] )?"
+    r"(?:(?:all |everything )?(?:is )?done(?: in [\d.:hms ]{1,20})?[.!]?$|"
     r"(?:all )?done, \d{1,9} (?:steps|iter\w{0,8}|epochs)|all done\b)|[.,;:] all done[.!]?$|"
     r"\b(?:run|job|script|program|benchmark) (?:is )?(?:complete|completed|finished|done)\b[.!]?|"
-    r"\bexiting (?:with )?(?:code )?0\b|\bexiting normally\b"
+    r"\bexiting (?:with )?(?:code |status )?0\b|\bexiting normally\b"
 )
 _SAVED = lazy_pattern(r"(?i)\b(?:saved|done|finished|complete|completed|written|bye|exiting)\b")
 _PLAN = lazy_pattern(rb"(?<![\d/.])(\d{1,9}) ?(?:/|of) ?(\d{1,9})(?![\d/])")
@@ -282,9 +292,10 @@ def read_rank_values(state: FileState, line: LogLine) -> None:
 
 
 def read_progress(state: FileState, line: LogLine) -> None:
-    """A step, an epoch, a loss; the heading of perftest counts iterations, too."""
+    """A step, an epoch, a loss, a request; the heading of perftest counts iterations, too."""
     if "#bytes" in line.text:
         return
+    state.evidence.serves |= any(word.decode() in line.text for word in _SERVES)
     state.evidence.progress += 1
     state.found.add("other")
     if not names_error(line.text):

@@ -106,6 +106,7 @@ class LogReader:
                 self._read_line(raw, number, file, kind, prefixes)
                 if state.snapshot is not before:
                     self._read_snapshot(state, raw, number, prefixes)  # its first line
+            state.recent.append(raw)
             if key != b"\n":
                 last, last_number = raw, number
             elif state.asks_exit is not None:

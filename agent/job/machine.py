@@ -51,7 +51,12 @@ def add_machine(
     slow = [*_find_left_out(machine), *_find_wrong(tables), *_find_low(tables)]
     if not slow:
         files = answer.source.files
-        is_table = answer.job.ended == "unknown" and tables and all(file.read_as == _TABLE for file in files)
+        is_table = (
+            answer.job.ended == "unknown"
+            and tables
+            and not answer.causes
+            and all(file.read_as == _TABLE for file in files)
+        )
         if is_table:
             return msgspec.structs.replace(answer, headline=_describe_level(tables[0]))
         grave = [] if answer.causes else [row for one in joined for row in one.findings if row.severity in _GRAVE]

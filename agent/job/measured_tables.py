@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from agent.job.lines import Prefixes
+from agent.job.lines import LogLine, Prefixes
 from agent.model.recommend_answers import MeasuredTable, Measurement
 from probes.text import lazy_pattern
 
@@ -17,6 +18,53 @@ _RANK = lazy_pattern(
     r"(?:\s{0,8}device\s{1,8}\d{1,3}\s\[[\w:.]{1,20}\]\s(?P<model>\S.{2,60}))?"
 )
 _DEVICE = lazy_pattern(r"\s{0,4}Device\s{1,20}:\s(\S{1,60})")
+
+
+HEADING_WORDS = (b"algbw", b"BW average[", b"# OSU ")
+_NAME = lazy_pattern(r"\b\d{1,3}(?:\.\d{1,3}){3}\b|(?<![\w./-])[A-Za-z](?:[\w-]{0,40}[-_\d][\w-]{0,20})?(?![\w/])")
+
+
+class TableHead(NamedTuple):
+    """Where a table begins: among the lines of tables, in the log, and the lines above it."""
+
+    start: int
+    line: LogLine
+    above: tuple[str, ...]
+
+
+class MeasuredPart(NamedTuple):
+    """One of several measurements: its largest size, and the names that the others have not all."""
+
+    tool: str
+    what: str
+    size: int
+    gbyte_s: float
+    wrong: int
+    hosts: frozenset[str]
+    line: LogLine
+
+
+def split_tables(lines: Sequence[str], heads: Sequence[TableHead]) -> list[MeasuredPart]:
+    """Each measurement, with the names in the nearest line above it that not all of them have there."""
+    parts: list[tuple[TableHead, MeasuredTable]] = []
+    for head, end in zip(heads, (*(head.start for head in heads[1:]), len(lines)), strict=True):
+        table = read_tables(lines[head.start : end])
+        if table.rows:
+            parts.append((head, table))
+    names = [[frozenset(_NAME.findall(line)) for line in head.above] for head, _ in parts]
+    everywhere = frozenset.intersection(*(frozenset().union(*rows) for rows in names)) if names else frozenset()
+    measured = []
+    for (head, table), rows in zip(parts, names, strict=True):
+        ranks = frozenset(match["host"] for line in head.above if (match := _RANK.match(line)))
+        near: frozenset[str] = next((row - everywhere for row in reversed(rows) if row - everywhere), frozenset())
+        largest = max(table.rows, key=lambda row: (row.size_bytes or 0, row.gbyte_s))
+        wrong = sum(row.wrong or 0 for row in table.rows)
+        measured.append(
+            MeasuredPart(
+                largest.tool, largest.what, largest.size_bytes or 0, largest.gbyte_s, wrong, ranks or near, head.line
+            )
+        )
+    return measured
 
 
 def read_tables(lines: Iterable[str]) -> MeasuredTable:

@@ -20,7 +20,7 @@ from agent.job.causes.ascend import (
 from agent.job.causes.coded import find_coded, find_efa
 from agent.job.causes.completions import find_completions
 from agent.job.causes.cpu_masks import find_shared_cores
-from agent.job.causes.devices import find_amd_faults, find_cuda, find_not_finite, find_xids
+from agent.job.causes.devices import find_amd_faults, find_cuda, find_not_finite, find_skipped_steps, find_xids
 from agent.job.causes.dump_hangs import find_dump_delays, find_dump_hangs
 from agent.job.causes.generic import find_boxed, find_generic
 from agent.job.causes.network import (
@@ -32,6 +32,7 @@ from agent.job.causes.network import (
     find_unnamed_connect,
 )
 from agent.job.causes.pace import find_pace
+from agent.job.causes.pairs import find_slow_host, find_wrong_host
 from agent.job.causes.processes import (
     find_alone,
     find_dead,
@@ -88,6 +89,7 @@ _GENERAL = frozenset(("aborted", "exit-code", "signal", "killed", "bus-error", "
 _OF_ALL = (
     find_watchdog_hangs, find_dump_hangs, find_dump_delays, find_ras_hangs, find_slow, find_slow_pairs,
     find_slow_metrics, find_slow_ranks, find_pace, find_links, find_host_copies, find_elsewhere, find_shared_cores,
+    find_slow_host,
 )  # fmt: skip
 # By `find_watchdog_hangs` and `find_exits`
 _READ_TOGETHER = frozenset(
@@ -147,4 +149,6 @@ _SPECIAL = {
     "efa-plugin-failed": find_efa_plugin,
     "hccl-notify-timeout": find_waiting_npus,
     "npu-call-failed": find_npu_calls,
+    "steps-skipped": find_skipped_steps,
+    "wrong-values": find_wrong_host,
 }

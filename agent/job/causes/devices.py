@@ -88,6 +88,11 @@ def _normal_bus(bus: str) -> str:
     return ":".join([parts[0][-4:], *parts[1:-1], last])
 
 
+# Scales that a sound model does not fall to, in how many halvings; steps of which the loss is no number
+_NEVER_USED, _FALLS, _NAN_STEPS = 128, 5, 3
+_SINGLE = 3  # lines of steps that may follow the last of them: the bar of the same step
+
+
 def find_not_finite(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
     """Ranks that computed no number; again and again on one rank alone is seldom the model's."""
     count, tasks = sum(event.count for event in events), {event.groups["task"] for event in events}
@@ -95,6 +100,23 @@ def find_not_finite(evidence: Evidence, events: list[LineEvent]) -> Iterator[Pos
     for candidate in find_generic(evidence, events):
         describe(evidence, candidate, first_of(events), meaning=again)
         yield candidate
+
+
+def find_skipped_steps(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:
+    """Steps that are all skipped until the end of the log; a scale that falls at the start finds its value."""
+    rows = sorted(events, key=lambda event: (event.line.file, event.line.number))
+    last = rows[-1]
+    rows = [event for event in rows if event.line.file == last.line.file]
+    after = sum(number > last.last for number in evidence.last_steps.get(last.line.file, ()))
+    are_nan = all(event.groups.get("count", "0") != "0" for event in rows[-_NAN_STEPS:])
+    has_fallen = len(rows) >= _FALLS and int(last.groups["number"]) <= _NEVER_USED
+    if after > _SINGLE or not (has_fallen or (are_nan and len(rows) >= _NAN_STEPS)):
+        return
+    candidate = PossibleCause("steps-skipped", "slow", last.row.fault, "", "medium")
+    candidate.add_events(evidence, rows)
+    candidate.ranks.clear()  # the one that writes
+    describe(evidence, candidate, last)
+    yield candidate
 
 
 def find_amd_faults(evidence: Evidence, events: list[LineEvent]) -> Iterator[PossibleCause]:

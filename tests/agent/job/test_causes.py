@@ -39,6 +39,13 @@ VIOLATION = "".join((
 ))  # fmt: skip
 END = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 43.1\n"
 STALLED = "HorovodBroadcast_w_0 [missing ranks: 0, 3]\n"
+SERVED = "".join(f'INFO:     10.2.0.{n}:40114 - "POST /v1/completions HTTP/1.1" 200 OK\n' for n in range(1, 9))
+PAIR = """== {0}
+#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
+  4294967296    1073741824     float     sum      -1    20114  213.53  {1}.00      0    20125  213.53  {1}.00      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 43.1
+"""
 BAD_HANDLE = "Cuda failure 101 'invalid device ordinal'"
 
 SIGNALLED = "srun: error: gpu1: task 0: Exited with exit code 1\n"
@@ -198,6 +205,26 @@ LOGS = (
     Log("stalled ranks of Horovod, in both forms", STALLED + "Stalled ranks:\n1: [HorovodAllreduce_x]\n",
         "hung: horovod-stalled (rank, medium, ranks [0, 1, 3])"),
     Log("stalled ranks that came in the end", steps() + STALLED + steps() + END, "well: 1 note"),
+    Log("stalled ranks that came, and no end", STALLED + steps(), "unknown: 1 note", "At work in its last lines: "),
+    Log("a server that answers until its last line", SERVED, "unknown: no cause", "the server answers requests"),
+    Log("a server that sees NaN in its last lines", SERVED + "loss: nan\n", "unknown: no cause", "Not known from"),
+    Log("steps that are skipped until the end",
+        "".join(f"loss scaler 0 reducing loss scale to {2**n}.0\nstep {n} loss 2.1\n" for n in range(12, 4, -1)),
+        "unknown: steps-skipped (software, medium)", "fell to 32"),
+    Log("a loss scale that finds its value at the start",
+        "".join(f"loss scaler 0 reducing loss scale to {2**n}.0\n" for n in range(15, 11, -1)) + steps(),
+        "unknown: no cause", "At work"),
+    Log("one host in all slow pairs", "".join(PAIR.format(*row) for row in (
+        ("n1,n2", 371), ("n1,n3", 182), ("n2,n3", 181), ("n2,n4", 372))),
+        "well: slow-host-of-pairs (unknown, medium, n3)", "n3 is in all 2 measurements"),
+    Log("pairs that are alike", "".join(PAIR.format(*row) for row in (
+        ("n1,n2", 371), ("n1,n3", 362), ("n2,n3", 365), ("n2,n4", 372))), "well: no cause"),
+    Log("collectives of other speeds on the same hosts", "".join(PAIR.format(*row) for row in (
+        ("all_reduce", 371), ("all_gather", 370), ("alltoall v2", 48), ("sendrecv v2", 46))), "well: no cause"),
+    Log("a regular end of Paddle", steps() + "LAUNCH INFO 2026-05-20 20:11:12,121 Exit code 0\n", "well: no cause"),
+    Log("a regular end with its writer before it", steps() + "I main.py:240] Done.\n", "well: no cause"),
+    Log("a regular end of Ray Train", steps() + "Result(metrics={'epoch': 4}, path='/r', error=None)\n",
+        "well: no cause"),
     Log("the rank that Paddle names",
         "ABORT!!! Out of all 2 trainers, the trainer process with rank=[1] was aborted.\n",
         "failed: exit-code (software, medium, ranks [1])"),
@@ -246,7 +273,7 @@ def test_never_green_over_nothing(tmp_path: Path, log: str, ended: str) -> None:
     assert ended == result.job.ended
     assert "No failure" not in result.headline
     if ended in ("unknown", "cut"):
-        assert result.headline.startswith("Not known from these files: ")
+        assert result.headline.startswith(("Not known from these files: ", "At work in its last lines: "))
         assert result.cannot_tell[0].save
 
 
