@@ -136,8 +136,8 @@ def _impact(worst: Event, meaning: Xid) -> str:
 
 
 def _describe_action(event: Event) -> str:
-    """What the driver asks for: only a line of Xid 154 has that."""
-    asked = event.detail.get("after", "")
+    """What the driver asks for in a line of Xid 154."""
+    asked = event.detail.get("after", "") if event.code == _ACTION else ""
     return f": {asked.partition('(')[2].rstrip(')') or asked}" if asked else ""
 
 
