@@ -219,10 +219,11 @@ def _list_values(event: Event, meaning: Meaning) -> tuple[tuple[str, str], ...]:
 
 def _find_severity(context: RuleContext, event: Event, meaning: Meaning) -> str:
     """As the table states; an Xid that applications cause is a note, and so is what a BMC logged long ago, or beside
-    the rest of a host, which shows how its parts are now."""
+    the rest of a host, which shows how its parts are now, and no leak."""
     if (event.code or "").startswith("bmc-"):
         is_old = int(event.detail.get("days_before", "0")) > _BMC_DAYS
-        return "info" if is_old or context.why_bus_unread is None else meaning.severity
+        is_shown = context.why_bus_unread is None and meaning.severity != "critical"
+        return "info" if is_old or is_shown else meaning.severity
     return "info" if _rank_xid(event) == 0 else meaning.severity
 
 
