@@ -22,6 +22,7 @@ from agent.rules.nvlink.link_counts import (
     lost_ends,
     not_offered_reason,
 )
+from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail, NamedSubject, NotApplicable, Result, Subject, rule, split_subjects
 from agent.rules.wording import find_majority, format_ranges, format_share_lost, join_labels
 
@@ -35,7 +36,7 @@ def nvlink_inactive(context: RuleContext) -> Iterator[Result]:
     stated = {f"gpu:{gpu.id}": gpu for gpu in context.topology.gpus if is_stated_inactive(context, gpu)}
     without = [_fail_stated(context, stated[one.subject]) for one in others if one.subject in stated]
     yield from (one for one in others if one.subject not in stated)
-    yield from merge_gpus(context, without) if len(without) == len(context.topology.gpus) else without
+    yield from merge_if_on_all(without, len(context.topology.gpus), without[0].summary if without else "")
     for group in group_by_model(counts):
         answers = [(tally, _judge_inactive(context, tally, group)) for tally in group]
         faults = [(tally, answer) for tally, answer in answers if isinstance(answer, Fail)]
