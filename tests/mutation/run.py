@@ -4,8 +4,8 @@ Everything is collected and imported once; one run shows which check reaches whi
 forked child, which runs the checks that reach it until one fails: the rows of tests/matrix/rules and the tests of its
 family, then the rows of all families, the causes of tests/matrix and the pasted texts of tests/agent/fragments. Those
 that none notices, nor mypy where only a look for None is left out, are printed and compared with `known.txt`: mutants
-that cannot be noticed ("= " and why) and those that no test notices yet ("- "). A check that fails without a mutant ends
-the run with 2: it would notice all.
+that cannot be noticed ("= " and why) and those that no test notices yet ("- "). A check that fails without a mutant
+ends the run with 2: it would notice all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from tests.mutation.typed import refused
 ROOT = Path(__file__).resolve().parents[2]
 RULES, TESTS = ROOT / "agent" / "rules", ROOT / "tests" / "agent" / "rules"
 NO_TESTS = Path(__file__)  # where a family has rows alone
-LAST = [ROOT / "tests" / "matrix" / "test_matrix.py", *sorted((ROOT / "tests" / "agent" / "fragments").glob("test_*.py"))]
+LAST = [
+    ROOT / "tests" / "matrix" / "test_matrix.py",
+    *sorted((ROOT / "tests" / "agent" / "fragments").glob("test_*.py")),
+]
 KNOWN = Path(__file__).with_name("known.txt")
 
 

@@ -11,6 +11,7 @@ from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_gpu, about_pair, ask_nvidia_smi, gpu_model, is_nvidia, report_no_gpu
+from agent.rules.node_wide import merge_if_on_all
 from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, NO_UUID, PLACE, merge_gpus
 from agent.rules.nvlink.link_counts import (
     LinkCounts,
@@ -22,7 +23,6 @@ from agent.rules.nvlink.link_counts import (
     lost_ends,
     not_offered_reason,
 )
-from agent.rules.node_wide import merge_if_on_all
 from agent.rules.rule import NODE, Fail, NamedSubject, NotApplicable, Result, Subject, rule, split_subjects
 from agent.rules.wording import find_majority, format_ranges, format_share_lost, join_labels
 
