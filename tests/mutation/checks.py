@@ -29,7 +29,8 @@ from tests.matrix.rule_rows import (
 )
 from tests.matrix.test_rule_rows import check_row
 
-_UNIT_TESTS = "tests/agent/rules/"
+_UNIT_TESTS, _PASTED = "tests/agent/rules/", "tests/agent/fragments/"
+ANY = "any"  # the family of a test that scans a text: what it reaches, it may be of
 
 
 class Check(Protocol):
@@ -126,6 +127,8 @@ def families() -> dict[str, str]:
 
 def family_of(item: pytest.Item) -> str | None:
     """The family of rules that a test is of; "" of what they share, None of none."""
+    if item.nodeid.startswith(_PASTED):
+        return ANY
     if item.nodeid.startswith(_UNIT_TESTS):
         return item.nodeid.partition("::")[0].removeprefix(_UNIT_TESTS).rpartition("/")[0]  # "/" may be in an id
     request: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})

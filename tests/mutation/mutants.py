@@ -17,7 +17,7 @@ _REASONED = frozenset({"Unknown", "NotApplicable", "Evidence"})  # all but the f
 _ANSWERS = frozenset({"unknown", "not_applicable"})  # of a subject: every argument is text
 _MOVED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 # Modules that judge nothing by themselves: pages, catalogues, and the engine, which has tests of its own
-_NO_RULES = frozenset({"pages", "catalogue", "engine", "fingerprints", "renamed", "rule", "__init__"})
+_NO_RULES = frozenset({"pages", "meaning", "catalogue", "engine", "fingerprints", "renamed", "rule", "__init__"})
 _LEAVE = (ast.Return, ast.Continue, ast.Break)
 
 Change = Callable[[], None]

@@ -2,9 +2,10 @@
 
 Everything is collected and imported once; one run shows which check reaches which line; then every mutant gets a
 forked child, which runs the checks that reach it until one fails: the rows of tests/matrix/rules and the tests of its
-family, then the rows of all families and the causes of tests/matrix. Those that none notices, nor mypy where only a
-look for None is left out, are printed and compared with `known.txt`: mutants that cannot be noticed ("= " and why) and
-those that no test notices yet ("- "). A check that fails without a mutant ends the run with 2: it would notice all.
+family, then the rows of all families, the causes of tests/matrix and the pasted texts of tests/agent/fragments. Those
+that none notices, nor mypy where only a look for None is left out, are printed and compared with `known.txt`: mutants
+that cannot be noticed ("= " and why) and those that no test notices yet ("- "). A check that fails without a mutant
+ends the run with 2: it would notice all.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.checks import Check, TestCheck, family_of, family_of_module, list_rows
+from tests.mutation.checks import ANY, Check, TestCheck, family_of, family_of_module, list_rows
 from tests.mutation.children import CannotRun, Outcome, survivors
 from tests.mutation.mutants import Mutant, judges, mutants
 from tests.mutation.patch import look_around
@@ -30,7 +31,10 @@ from tests.mutation.typed import refused
 ROOT = Path(__file__).resolve().parents[2]
 RULES, TESTS = ROOT / "agent" / "rules", ROOT / "tests" / "agent" / "rules"
 NO_TESTS = Path(__file__)  # where a family has rows alone
-CAUSES = ROOT / "tests" / "matrix" / "test_matrix.py"
+LAST = [
+    ROOT / "tests" / "matrix" / "test_matrix.py",
+    *sorted((ROOT / "tests" / "agent" / "fragments").glob("test_*.py")),
+]
 KNOWN = Path(__file__).with_name("known.txt")
 
 
@@ -65,7 +69,7 @@ class Run:
         """Collected and imported: look where the checks go, then let them meet the mutants."""
         reach = Reach({m.module for m in self.wanted})
         wanted = {family for mutant in self.wanted for family in families_of(mutant)}
-        tests = [TestCheck(item) for item in _once_each(session.items) if family_of(item) in wanted]
+        tests = [TestCheck(item) for item in _once_each(session.items) if family_of(item) in {*wanted, ANY}]
         try:
             for check in [*list_rows(None if self.all_rows else wanted), *tests]:
                 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -116,10 +120,10 @@ def run(wanted: list[Mutant], jobs: int) -> list[Outcome]:
     outcomes = _met(wanted, places or [NO_TESTS], jobs, all_rows="" in families)
     typed = refused([o.mutant for o in outcomes if not o.noticed_by and o.mutant.narrows])
     outcomes = [o._replace(noticed_by=("mypy",)) if o.mutant.name in typed else o for o in outcomes]
-    lived = [o.mutant for o in outcomes if not o.noticed_by and family_of_module(o.mutant.module)]
+    lived = [o.mutant for o in outcomes if not o.noticed_by]
     if not lived:
         return outcomes
-    later = {o.mutant.name: o for o in _met(lived, [CAUSES], jobs, all_rows=True)}
+    later = {o.mutant.name: o for o in _met(lived, LAST, jobs, all_rows=True)}
     return [last._replace(tests=o.tests + last.tests) if (last := later.get(o.mutant.name)) else o for o in outcomes]
 
 

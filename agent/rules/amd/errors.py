@@ -29,7 +29,6 @@ _BLOCK = "xgmi_wafl"
 _UNCORRECTABLE, _CORRECTABLE = f"{_BLOCK}.uncorrectable", f"{_BLOCK}.correctable"
 _PER_HOUR = read_limit("xgmi-errors.per_hour")
 _RECENT = read_limit("amd-gpu-reset.recent_hours")
-_ERRORS = ("amd_ras", "amd_fatal")
 _SHOWN = 6
 _START_SECONDS = 300.0  # after boot the driver resets GPUs that it finds in use
 
@@ -102,20 +101,19 @@ def _count_evidence(address: str, name: str, value: str) -> tuple[Evidence, ...]
 
 @rule("amd-gpu-reset")
 def amd_gpu_reset(context: RuleContext) -> Iterator[Result]:
-    gpus = [gpu for gpu in context.topology.gpus if gpu.vendor == "AMD"]
     kinds = ("amd_reset", "amd_reset_failed")
     resets = [event for event in context.events if event.kind in kinds and not _is_at_start(context, event)]
-    graves = (event for event in context.events if event.kind in _ERRORS and _is_grave(event))
+    graves = (event for event in context.events if _is_grave(event))
     errors = [event for event in graves if event.code != _BLOCK and not _is_at_start(context, event)]
-    if not gpus and not resets and not errors:
-        yield NODE.not_applicable("no-such-device", detail="no GPU of AMD")
-    elif resets:
+    if resets:
         yield _fail_reset(context, resets)
     elif errors:
         for place in sorted({event.subject or "" for event in errors}):
             yield _fail_error(context, place, [event for event in errors if (event.subject or "") == place])
-    else:
+    elif any(gpu.vendor == "AMD" for gpu in context.topology.gpus):
         yield none_logged(context, NODE)
+    else:
+        yield NODE.not_applicable("no-such-device", detail="no GPU of AMD")
 
 
 def _fail_error(context: RuleContext, place: str, errors: list[Event]) -> Fail:
@@ -136,7 +134,7 @@ def _fail_error(context: RuleContext, place: str, errors: list[Event]) -> Fail:
 
 def _fail_reset(context: RuleContext, resets: list[Event]) -> Fail:
     """One finding: an error of one GPU resets all of its hive."""
-    causes = [event for event in context.events if event.kind in _ERRORS and _is_grave(event)]
+    causes = [event for event in context.events if _is_grave(event)]
     root = min(causes, key=lambda event: event.first_at or event.at or "", default=None)
     ids = sorted({event.subject for event in resets if event.subject})
     labels = join_labels([device_label(context, place) for place in ids])
@@ -168,7 +166,7 @@ def _describe_reset(context: RuleContext, resets: list[Event], labels: str) -> s
 
 
 def _is_grave(event: Event) -> bool:
-    return event.kind == "amd_fatal" or event.detail.get("severity") == "uncorrectable"
+    return event.kind == "amd_fatal" or (event.kind == "amd_ras" and event.detail.get("severity") == "uncorrectable")
 
 
 def _is_at_start(context: RuleContext, event: Event) -> bool:

@@ -290,10 +290,9 @@ def _fail_unconnected(context: RuleContext, known: list[_ScaleOut]) -> Fail:
     """No port of any card is up: not cabled, unless addresses show that ports were set up for it."""
     ports = [(card.gpu, port) for card in known for port in card.ports]
     set_up = [(gpu, port) for gpu, port in ports if _has_address(context, port)]
-    have = "has" if len(set_up) == 1 else "have"
     return NODE.fail(
         summary=f"all {len(ports)} scale-out ports are down"
-        + (f", and {len(set_up)} of them {have} an address" if set_up else ": not connected"),
+        + (f", and an address is set on {len(set_up)} of them" if set_up else ": not connected"),
         impact="Jobs over several nodes do not start, or go over the host's NICs."
         if set_up
         else "None where jobs stay on this node, or go over the host's NICs.",

@@ -80,7 +80,7 @@ def _judge_listed_counts(context: RuleContext) -> Iterator[Fail]:
         return
     models = Counter(gpu.name for gpu in context.topology.gpus if find_form(context, gpu) is LinkForm.BOARD)
     for name, count in models.items():
-        if len(models) == 1 and count in _NO_BOARD and count == len(context.topology.gpus):
+        if count in _NO_BOARD and count == len(context.topology.gpus):  # all of them are of one model
             yield NODE.fail(
                 summary=f"{count} {name} are listed, and boards of this model have 4 or 8",
                 impact="If this is the whole node, a GPU is missing, and jobs that ask for all of them do not start.",

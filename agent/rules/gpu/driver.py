@@ -125,8 +125,7 @@ def _describe_mismatch(context: RuleContext) -> str:
 def _quote_failures(context: RuleContext) -> Iterator[Evidence]:
     """What each tool and library that could not work with the driver states."""
     runs = [context.probes[name] for name in context.providers["gpu"] if name in context.probes]
-    failed = [run for run in runs if run.status not in ("absent", "skipped") and run.reason] or runs[:1]
-    for run in failed:
+    for run in [run for run in runs if run.status not in ("absent", "skipped")] or runs[:1]:
         yield Evidence("the driver's library", run.reason or run.status, run.name.replace("_", "-"))
 
 

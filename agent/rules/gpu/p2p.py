@@ -25,10 +25,10 @@ def gpu_p2p_redirected(context: RuleContext) -> Iterator[Result]:
     silent = _why_silent(context)
     gpus = {gpu.id: gpu for gpu in context.topology.gpus if is_nvidia(context, gpu)}
     ways = [path for path in context.topology.paths if path.a in gpus and path.b in gpus]
-    if silent and ways:
-        yield NODE.not_applicable(silent)
+    if silent:
+        yield from [NODE.not_applicable(silent)] if ways else []
         return
-    if not any(path.hops for path in ways) and silent is None:
+    if not any(path.hops for path in ways):
         yield from _judge_listed_ports(context)
     answers = [_judge_way(context, path, gpus[path.a], gpus[path.b]) for path in ways]
     yield from (answer for answer in answers if not isinstance(answer, Fail))

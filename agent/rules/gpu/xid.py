@@ -67,7 +67,7 @@ def _look_up(event: Event) -> Xid:
     code = effective_code(event)
     if code in NVLINK5 and event.detail.get("severity") == "Nonfatal":
         return replace(XIDS[code], severity="warning" if event.count > 1 else "info")
-    if code == _ACTION and (asked := _describe_action(event)):
+    if asked := _describe_action(event):
         severity = "info" if "none" in asked.lower() else "error" if re.match(_UNUSABLE, asked) else "warning"
         return replace(XIDS[code], severity=severity)
     return XIDS.get(code, UNLISTED)
@@ -137,7 +137,7 @@ def _impact(worst: Event, meaning: Xid) -> str:
 
 def _describe_action(event: Event) -> str:
     """What the driver asks for in a line of Xid 154."""
-    asked = event.detail.get("after", "") if event.kind == "xid" and event.code == _ACTION else ""
+    asked = event.detail.get("after", "") if event.code == _ACTION else ""
     return f": {asked.partition('(')[2].rstrip(')') or asked}" if asked else ""
 
 

@@ -61,12 +61,9 @@ def list_driver_faults(context: RuleContext, events: Iterable[Event]) -> Iterato
         if event.code in MEANINGS and _counts(context, event):
             groups.setdefault(_find_address(context, event), []).append(event)
     faults = [fault for address in sorted(groups) for fault in _judge(context, address, groups[address])]
-    gpus = [gpu for gpu in context.topology.gpus if gpu.vendor == "NVIDIA"]
     of_gpus = [fault for fault in faults if fault.subject.startswith("gpu:")]
-    if len(of_gpus) == len(gpus) and len({fault.cause for fault in of_gpus}) == 1:
-        yield from merge_if_on_all(of_gpus, len(gpus), MEANINGS[of_gpus[0].cause].title)
-    else:
-        yield from of_gpus
+    title = MEANINGS[of_gpus[0].cause].title if of_gpus else ""
+    yield from merge_if_on_all(of_gpus, len(context.topology.gpus), title)
     yield from (fault for fault in faults if fault not in of_gpus)
 
 

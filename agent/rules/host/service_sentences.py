@@ -59,10 +59,8 @@ def _judge_service(context: RuleContext, service: str, events: Sequence[Event]) 
         and not _is_known(context, event)
         and not (event.code == _REMOVED and _is_restart(event, events))
     ]
-    stated = [event for event in counting if SERVICE_MEANINGS[event.code or ""].alone]
-    counting = sorted(stated or counting, key=lambda event: _ORDER.index(event.code or ""))
     if counting:
-        yield _fail(context, service, counting, events)
+        yield _fail(context, service, sorted(counting, key=lambda event: _ORDER.index(event.code or "")), events)
     elif state != "active" and (unexplained := [event for event in events if event.code == KIND]):
         yield _note(service, unexplained)
 
@@ -163,7 +161,7 @@ def _why_unneeded(context: RuleContext) -> str | None:
     forms = {find_form(context, gpu) for gpu in context.topology.gpus}
     if isinstance(unmanaged, NotApplicable):
         return str(unmanaged.reason)
-    if unmanaged is not None and forms and forms <= {LinkForm.CARD, LinkForm.SUPERCHIP}:
+    if unmanaged is not None and forms and not forms - {LinkForm.CARD, LinkForm.SUPERCHIP}:
         return "its GPUs are on no NVSwitch of this node"
     return None
 

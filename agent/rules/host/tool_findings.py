@@ -86,7 +86,7 @@ def _join(context: RuleContext, event: Event) -> Event:
     if event.code == "network-shared" and any(one.code == "paths-open" for one in context.events):
         return msgspec.structs.replace(event, code="network-shared-open")
     code = name_code(event.code or "", event.text, event.detail.get("what", ""))
-    return event if code == event.code else msgspec.structs.replace(event, code=code)
+    return msgspec.structs.replace(event, code=code)
 
 
 def _is_known(context: RuleContext, event: Event) -> bool:
@@ -116,7 +116,7 @@ def _is_same(logged: Event, event: Event) -> bool:
         return (logged.kind, logged.code, logged.subject) == ("xid", event.detail.get("xid"), event.subject)
     module = event.detail.get("what", "").partition(":")[0].replace("-", "_")
     begins = logged.text.partition(":")[0].replace("-", "_")
-    return logged.kind in _OF_LOG and bool(module) and begins == module
+    return logged.kind in _OF_LOG and begins == module
 
 
 def _fail(context: RuleContext, events: Sequence[Event]) -> Fail:
@@ -219,10 +219,11 @@ def _list_values(event: Event, meaning: Meaning) -> tuple[tuple[str, str], ...]:
 
 def _find_severity(context: RuleContext, event: Event, meaning: Meaning) -> str:
     """As the table states; an Xid that applications cause is a note, and so is what a BMC logged long ago, or beside
-    the rest of a host, which shows how its parts are now."""
+    the rest of a host, which shows how its parts are now, and no leak."""
     if (event.code or "").startswith("bmc-"):
         is_old = int(event.detail.get("days_before", "0")) > _BMC_DAYS
-        return "info" if is_old or context.why_bus_unread is None else meaning.severity
+        is_shown = context.why_bus_unread is None and meaning.severity != "critical"
+        return "info" if is_old or is_shown else meaning.severity
     return "info" if _rank_xid(event) == 0 else meaning.severity
 
 

@@ -104,7 +104,7 @@ def _is_near(event: Event, other: Event) -> bool:
 
 
 def _list_seconds(event: Event) -> list[float]:
-    if event.first_at or event.at:
+    if event.at:
         return [time.timestamp() for time in map(parse_time, (event.first_at, event.at)) if time is not None]
     times = map(read_since_boot, (event.detail.get("first"), event.logged))
     return [seconds for seconds in times if seconds is not None]

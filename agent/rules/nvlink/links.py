@@ -11,6 +11,7 @@ from agent.model.gpu import Gpu, GpuLink
 from agent.model.reasons import Reason, quote_source
 from agent.rules.context import RuleContext
 from agent.rules.devices import about_gpu, about_pair, ask_nvidia_smi, gpu_model, is_nvidia, report_no_gpu
+from agent.rules.node_wide import merge_if_on_all
 from agent.rules.nvlink.fabric import FABRIC_ARCHITECTURES, NO_UUID, PLACE, merge_gpus
 from agent.rules.nvlink.link_counts import (
     LinkCounts,
@@ -35,7 +36,7 @@ def nvlink_inactive(context: RuleContext) -> Iterator[Result]:
     stated = {f"gpu:{gpu.id}": gpu for gpu in context.topology.gpus if is_stated_inactive(context, gpu)}
     without = [_fail_stated(context, stated[one.subject]) for one in others if one.subject in stated]
     yield from (one for one in others if one.subject not in stated)
-    yield from merge_gpus(context, without) if len(without) == len(context.topology.gpus) else without
+    yield from merge_if_on_all(without, len(context.topology.gpus), without[0].summary if without else "")
     for group in group_by_model(counts):
         answers = [(tally, _judge_inactive(context, tally, group)) for tally in group]
         faults = [(tally, answer) for tally, answer in answers if isinstance(answer, Fail)]

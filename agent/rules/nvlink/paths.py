@@ -154,14 +154,10 @@ def nvlink_path_missing(context: RuleContext) -> Iterator[Result]:
     def numbers_of(model: str) -> dict[frozenset[str], int]:
         return _nvlinks_in_matrix(context, model, ways)
 
-    outside = _find_outside(context, ways)
-    refused = _find_refused(context)
+    alone = {fault.subject: fault for fault in (*_list_outside(context, ways), *_list_refused(context))}
     for tally in link_counts(context):
-        if isinstance(tally, Unknown) and tally.subject.removeprefix("gpu:") in outside:
-            yield _fail_outside(context, context.gpus[tally.subject.removeprefix("gpu:")], ways)
-            continue
-        if isinstance(tally, Unknown) and tally.subject.removeprefix("gpu:") in refused:
-            yield _fail_refused(context, context.gpus[tally.subject.removeprefix("gpu:")])
+        if isinstance(tally, Unknown) and tally.subject in alone:
+            yield alone[tally.subject]
             continue
         tally_or_result = _is_switched_by_matrix(context, tally, numbers_of) if isinstance(tally, Unknown) else tally
         if isinstance(tally_or_result, LinkCounts):
@@ -175,7 +171,7 @@ def nvlink_path_missing(context: RuleContext) -> Iterator[Result]:
         yield from _judge_path_missing(context, group, ways)
 
 
-def _find_outside(context: RuleContext, ways: Mapping[frozenset[str], Path]) -> set[str]:
+def _list_outside(context: RuleContext, ways: Mapping[frozenset[str], Path]) -> list[Fail]:
     """GPUs without NVLink to any other in a matrix that joins all the others, three and more, alike over switches.
     Only where the source shows nothing else of them: whether they are in MIG mode, which uses no NVLink, is open."""
     gpus = [gpu.id for gpu in context.topology.gpus]
@@ -183,15 +179,15 @@ def _find_outside(context: RuleContext, ways: Mapping[frozenset[str], Path]) -> 
     inside = [gpu for gpu in gpus if any(gpu in ends for ends in numbers)]
     outside = [gpu for gpu in context.topology.gpus if gpu.id not in inside]
     if context.why_bus_unread is None or len(set(numbers.values())) != 1 or len(inside) < _MOST_OF_THEM * len(outside):
-        return set()
+        return []
     pairs = [frozenset(pair) for pair in combinations(inside, 2)]
     cut_off = [pair for pair in pairs if pair not in ways or ways[pair].kind is None]  # rows that were not pasted
     joined = all(pair in numbers or pair in cut_off for pair in pairs) and len(pairs) > _MOST_OF_THEM * len(cut_off)
     shown = all(frozenset((gpu.id, other)) in ways for gpu in outside for other in inside)
     models = {gpu_model(context, gpu) for gpu in context.topology.gpus}
     if int(next(iter(numbers.values()))[2:]) < _SWITCHED or not joined or not shown or len(models) > 1:
-        return set()
-    return {gpu.id for gpu in outside}
+        return []
+    return [_fail_outside(context, gpu, ways) for gpu in outside]
 
 
 def _fail_outside(context: RuleContext, gpu: Gpu, ways: Mapping[frozenset[str], Path]) -> Fail:
@@ -215,7 +211,7 @@ def _fail_alone(gpu: Gpu, summary: str, cells: Sequence[tuple[str, str | None]],
     )
 
 
-def _find_refused(context: RuleContext) -> set[str]:
+def _list_refused(context: RuleContext) -> list[Fail]:
     """The same of the matrix of what the driver states of P2P over NVLink: GPUs that have it with no other one."""
     words = {
         frozenset((gpu.id, other)): states.get("nvlink")
@@ -224,12 +220,12 @@ def _find_refused(context: RuleContext) -> set[str]:
     }
     joined = {pair for pair, word in words.items() if word == "OK"}
     inside = {gpu for pair in joined for gpu in pair}
-    outside = {gpu.id for gpu in context.topology.gpus} - inside
-    shown = all(words.get(frozenset((gpu, other))) is not None for gpu in outside for other in inside)
+    outside = [gpu for gpu in context.topology.gpus if gpu.id not in inside]
+    shown = all(words.get(frozenset((gpu.id, other))) for gpu in outside for other in inside)
     models = {gpu_model(context, gpu) for gpu in context.topology.gpus}
     whole = len(joined) == len(inside) * (len(inside) - 1) // 2 and len(models) == 1
     is_fault = context.why_bus_unread and whole and shown and len(inside) >= _MOST_OF_THEM * len(outside)
-    return outside if is_fault else set()
+    return [_fail_refused(context, gpu) for gpu in outside] if is_fault else []
 
 
 def _fail_refused(context: RuleContext, gpu: Gpu) -> Fail:

@@ -190,7 +190,7 @@ def _find_packet_error(events: list[Event]) -> str | None:
     """The status bits, where all of them state a packet that breaks a rule: none of a link that was lost. The link is
     reset all the same, and the device is back after that."""
     bits = {bit for event in events for bit in (event.detail.get("bits") or event.code or "").split(", ")}
-    return ", ".join(sorted(bits)) if bits <= _OF_PACKETS and all(event.kind == "aer" for event in events) else None
+    return ", ".join(sorted(bits)) if not bits - _OF_PACKETS and all(event.kind == "aer" for event in events) else None
 
 
 def _was_lost_then(context: RuleContext, pci: str, errors: list[Event]) -> bool:

@@ -51,7 +51,7 @@ def _report_driver_alone(context: RuleContext) -> Iterator[Fail]:
     """GPUs below the width that their driver calls possible, where the PCI bus was not read and another GPU of the
     same source has all lanes: an idle GPU may narrow its link, one of several seldom does alone. One GPU of AMD by
     itself counts, too: it keeps its lanes when idle."""
-    gpus = [gpu for gpu in context.topology.gpus if gpu.pcie and gpu.pcie.width and gpu.pcie.max_width]
+    gpus = [gpu for gpu in context.topology.gpus if gpu.pcie and gpu.pcie.width]
     if not context.why_bus_unread or context.virtual_machine:
         return
     whole = sum(gpu.pcie is not None and gpu.pcie.width == gpu.pcie.max_width for gpu in gpus)
@@ -149,7 +149,7 @@ def _fail_unlike_peers(pcie_link: PcieLink) -> Fail | None:
     unread = pcie_link.context.why_probe_failed("gpu") if pcie_link.context.recorded else None
     if gpu is None or gpu.pstate is not None or link is None or unread is None or unread.code != "evidence-absent":
         return None
-    model = [one for one in pcie_links(pcie_link.context) if one.gpu and one.child.device == child.device]
+    model = [one for one in pcie_links(pcie_link.context) if one.child.device == child.device]
     peers = [one for one in model if one.child is not child]
     if link.speed_gt_s != pcie_link.expected_speed or len(peers) < _FEWEST_PEERS:
         return None

@@ -219,7 +219,7 @@ def _find_unchanged(context: RuleContext, what: str, values: dict[str, dict[str,
     names = _SETTING_NAMES.get(what, ())
     changed = {
         f"port:{nic.id}/{port.port}"
-        for nic in context.topology.nics if changes
+        for nic in context.topology.nics
         for port in nic.ports
         for netdev in context.topology.netdevs
         if netdev.label in port.netdevs and changes.get(f"netdev:{netdev.id}", {}).keys() & set(names)
