@@ -117,7 +117,7 @@ def explain_usage_error(message: str, words: list[str]) -> tuple[str, str | None
     ("Missing argument 'SHELL': choose from bash, zsh", 'fabricscope completion --help shows how it is used')
     >>> explain_usage_error("Invalid value for '--timeout': 'x' is not a valid float range.", ["fabricscope"])[0]
     "Invalid value for '--timeout': 'x' is not a number"
-    >>> explain_usage_error("Got unexpected extra argument ()", ["fabricscope", "check"])
+    >>> explain_usage_error("Got unexpected extra argument(s) ()", ["fabricscope", "check"])
     ("Too many arguments: ''", 'fabricscope check --help shows how it is used')
     """
     message, _, near = re.sub(r"\s+", " ", message).strip().partition("Did you mean ")
