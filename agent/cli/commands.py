@@ -129,7 +129,7 @@ def check(
         FailOn | None, typer.Option(help="Lowest severity that fails the check.", show_default=False)
     ] = None,
     max_age: Annotated[
-        float | None, opt.number("SECONDS", "Exit 3 for a report that is older (with --report).", min=0)
+        float | None, opt.shown_option("SECONDS", "Exit 3 for a report that is older (with --report).", min=0)
     ] = None,
     as_: Annotated[CheckAs, typer.Option("--as", help="Output format: nagios, npd, slurm-prolog.")] = "nagios",
     fail_on_unknown: Annotated[

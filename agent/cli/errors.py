@@ -117,6 +117,8 @@ def explain_usage_error(message: str, words: list[str]) -> tuple[str, str | None
     ("Missing argument 'SHELL': choose from bash, zsh", 'fabricscope completion --help shows how it is used')
     >>> explain_usage_error("Invalid value for '--timeout': 'x' is not a valid float range.", ["fabricscope"])[0]
     "Invalid value for '--timeout': 'x' is not a number"
+    >>> explain_usage_error("Got unexpected extra argument(s) ()", ["fabricscope", "check"])
+    ("Too many arguments: ''", 'fabricscope check --help shows how it is used')
     """
     message, _, near = re.sub(r"\s+", " ", message).strip().partition("Did you mean ")
     message = re.sub(r"is not a valid (float|integer)( range)?\b", "is not a number", message.strip().rstrip("."))
@@ -130,8 +132,8 @@ def explain_usage_error(message: str, words: list[str]) -> tuple[str, str | None
         near = f"{' or '.join(names)}?" if names else ""
     extra = re.search(r"^Too many arguments: \((.*?)\)$|^No such command '(.*)'$", message)
     if extra and not near:
-        word = (extra[1] or extra[2]).split(" ")[-1]
-        message = message.replace(f"({extra[1]})", extra[1] or "")
+        word = (extra[1] or extra[2] or "").split(" ")[-1]
+        message = message.replace(f"({extra[1]})", extra[1] or "''")
         hint = hint_path(words[1] if len(words) > 1 else words[0], word) if words else None
         if hint:
             return message, hint

@@ -26,7 +26,7 @@ Reports = Annotated[list[str] | None, opt.argument("REPORT...", "Reports of many
 Url = Annotated[str | None, opt.option("URL", "Address of NetBox: https://HOST. Default: the variable NETBOX_URL.")]
 TokenFile = Annotated[str | None, opt.option("FILE", "File with the token. Default: the variable NETBOX_TOKEN.")]
 Ca = Annotated[str | None, opt.option("FILE", "CA bundle; default: the system's.")]
-Timeout = Annotated[float, opt.number("SECONDS", "Time limit of one request.", min=0.1, max=3600)]
+Timeout = Annotated[float, opt.shown_option("SECONDS", "Time limit of one request.", min=0.1, max=3600)]
 Create = Annotated[
     bool, typer.Option("--create", help="Create missing devices; needs --site, --role and --device-type.")
 ]

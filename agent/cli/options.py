@@ -14,43 +14,33 @@ FLEET_HELP = "Compare the reports of many nodes. Needs the extra fleet."
 TextOrJson = Literal["text", "json"]
 
 
+def _reject_no_value(value: Any) -> Any:
+    """Reject "", as of a variable that is not set (a source "" would be this host), and "nan", which no bound stops."""
+    if value == "" or (isinstance(value, list | tuple) and "" in value):
+        raise typer.BadParameter("it is empty; is a variable not set?")
+    if isinstance(value, float) and math.isnan(value):
+        raise typer.BadParameter("nan is not a number")
+    return value
+
+
 def option(metavar: str, text: str, *names: str, **more: Any) -> Any:
     """An option whose help shows no default."""
-    return typer.Option(*names, metavar=metavar, help=text, show_default=False, **more)
+    return typer.Option(*names, metavar=metavar, help=text, show_default=False, callback=_reject_no_value, **more)
 
 
 def shown_option(metavar: str, text: str, *names: str, **more: Any) -> Any:
-    """An option whose help shows its default."""
-    return typer.Option(*names, metavar=metavar, help=text, **more)
-
-
-def number(metavar: str, text: str, *names: str, **more: Any) -> Any:
-    """The same of a number, which "nan" is none of."""
-    return shown_option(metavar, text, *names, callback=reject_nan, **more)
+    """The same, whose help shows its default."""
+    return typer.Option(*names, metavar=metavar, help=text, callback=_reject_no_value, **more)
 
 
 def argument(metavar: str, text: str, **more: Any) -> Any:
     """An argument, the same."""
-    return typer.Argument(metavar=metavar, help=text, show_default=False, **more)
+    return typer.Argument(metavar=metavar, help=text, show_default=False, callback=_reject_no_value, **more)
 
 
 EXPORT_FORMS = f"{', '.join(EXPORT_FORMATS[:-1])} or {EXPORT_FORMATS[-1]}"
 
 Shell = Literal["bash", "zsh", "fish"]
-
-
-def reject_nan(value: float | None) -> float | None:
-    """Reject "nan", which passes every bound."""
-    if value is not None and math.isnan(value):
-        raise typer.BadParameter("nan is not a number")
-    return value
-
-
-def reject_empty_name(value: str | None) -> str | None:
-    """Reject "", which would be the current folder."""
-    if value == "":
-        raise typer.BadParameter("the file name is empty")
-    return value
 
 
 Source = Annotated[
@@ -64,20 +54,14 @@ FindingsFile = Annotated[
 Only = Annotated[str | None, option("PROBE,...", "Run only these probes.")]
 Skip = Annotated[str | None, option("PROBE,...", "Skip these probes.")]
 TIME_LIMIT = "Time limit of the whole run; the report is still written."
-Timeout = Annotated[
-    float | None, option("SECONDS", f"{TIME_LIMIT} Default: 30, plus --interval.", min=0.1, callback=reject_nan)
-]
+Timeout = Annotated[float | None, option("SECONDS", f"{TIME_LIMIT} Default: 30, plus --interval.", min=0.1)]
 CaptureTimeout = Annotated[
-    float, number("SECONDS", "Time limit of the whole run; the archive is still written.", "--timeout", min=0.1)
+    float, shown_option("SECONDS", "Time limit of the whole run; the archive is still written.", "--timeout", min=0.1)
 ]
 SourceTimeout = Annotated[
     float | None,
     option(
-        "SECONDS",
-        "Time limit of reading a source; what is read by then counts. Default: 30.",
-        "--timeout",
-        min=0.1,
-        callback=reject_nan,
+        "SECONDS", "Time limit of reading a source; what is read by then counts. Default: 30.", "--timeout", min=0.1
     ),
 ]
 StateDir = Annotated[
@@ -88,7 +72,7 @@ AcceptInventory = Annotated[
 ]
 Interval = Annotated[
     float | None,
-    option("SECONDS", "Sample counters twice, SECONDS apart, within --timeout.", min=1, callback=reject_nan),
+    option("SECONDS", "Sample counters twice, SECONDS apart, within --timeout.", min=1),
 ]
 ProfileName = Annotated[
     str, shown_option("NAME|FILE", "Expected hardware: auto, none, a built-in profile, or a file.", "--profile")
@@ -97,9 +81,7 @@ ScanForm = Annotated[
     ScanFormat | None, typer.Option("--format", help="text (default), json, ndjson or html.", show_default=False)
 ]
 ConfigFile = Annotated[str | None, option("FILE", "Configuration file (TOML).", "--config")]
-Output = Annotated[
-    str | None, option("FILE", "Write to FILE (atomically).", "--output", "-o", callback=reject_empty_name)
-]
+Output = Annotated[str | None, option("FILE", "Write to FILE (atomically).", "--output", "-o")]
 Redact = Annotated[bool, typer.Option("--redact", help="Replace names, serials and addresses in the capture.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours; the variable NO_COLOR does the same.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
@@ -113,6 +95,5 @@ JobTimeout = Annotated[
         "Time limit; what is read by then is answered. Default: 30, plus 1 for each 4 MiB.",
         "--timeout",
         min=0.1,
-        callback=reject_nan,
     ),
 ]

@@ -30,7 +30,7 @@ def receive(
     ] = _SPOOL_BYTES,
     spool_count: Annotated[int, opt.shown_option("NUMBER", "Most reports in the folder.", min=0)] = 200_000,
     host_count: Annotated[int, opt.shown_option("NUMBER", "Most reports of one host in the folder.", min=1)] = 2000,
-    timeout: Annotated[float, opt.number("SECONDS", "Time limit of one report.", min=0.1)] = 30.0,
+    timeout: Annotated[float, opt.shown_option("SECONDS", "Time limit of one report.", min=0.1)] = 30.0,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log accepted reports, too.")] = False,
 ) -> None:
     """Accept reports from `ship` over HTTPS.

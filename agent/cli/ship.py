@@ -43,9 +43,7 @@ def ship(
     state_dir: Annotated[str | None, opt.option("DIR", "The spool is DIR/spool.")] = None,
     spool_limit: Annotated[int | None, opt.option("BYTES", "Largest size of the spool; 64 MiB.", min=0)] = None,
     spool_count: Annotated[int | None, opt.option("NUMBER", "Most reports in the spool; 2000.", min=0)] = None,
-    timeout: Annotated[
-        float | None, opt.option("SECONDS", "Time limit of the whole run; 60.", min=0.1, callback=opt.reject_nan)
-    ] = None,
+    timeout: Annotated[float | None, opt.option("SECONDS", "Time limit of the whole run; 60.", min=0.1)] = None,
     config: Annotated[str | None, opt.option("FILE", "TOML: a table [ship] with these options.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")] = False,
 ) -> None:

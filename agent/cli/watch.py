@@ -34,9 +34,11 @@ def watch(
     root: opt.Root = None,
     only: opt.Only = None,
     skip: opt.Skip = None,
-    timeout: Annotated[float, opt.number("SECONDS", "Time limit of each scan.", min=0.1)] = 30.0,
-    settle: Annotated[float, opt.number("SECONDS", "Debounce interval after an event (hard limit: 10x).", min=0)] = 2.0,
-    every: Annotated[float, opt.number("SECONDS", "Full scan every SECONDS.", min=1)] = 3600.0,
+    timeout: Annotated[float, opt.shown_option("SECONDS", "Time limit of each scan.", min=0.1)] = 30.0,
+    settle: Annotated[
+        float, opt.shown_option("SECONDS", "Debounce interval after an event (hard limit: 10x).", min=0)
+    ] = 2.0,
+    every: Annotated[float, opt.shown_option("SECONDS", "Full scan every SECONDS.", min=1)] = 3600.0,
     state_dir: opt.StateDir = None,
     config: opt.ConfigFile = None,
     profile: opt.ProfileName = "auto",

@@ -9,7 +9,7 @@ from agent.model.gpu import NpuPort
 from agent.model.nic import Nic, Port
 from agent.model.report import Report
 
-_UNSPECIFIC = frozenset(("GPU", "NIC", "PCI device", "interface"))  # parts of which nothing more is known
+_UNSPECIFIC = frozenset(("GPU", "NPU", "NIC", "PCI device", "interface"))  # parts of which nothing more is known
 _BRACKETED = re.compile(r".*\[([^\[\]]+)\]")
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 import msgspec
 
-from agent.model.finding import STEP_COSTS, Location, Step
+from agent.model.finding import STEP_COSTS, Location, Step, describe_step_cost
 from agent.model.labels import natural
 from agent.model.nic import Nic
 from agent.rules.context import RuleContext
@@ -190,8 +190,17 @@ def find_form_factor(context: RuleContext, fault: Fail, location: Location | Non
 
 
 def describe_steps(steps: Sequence[Step]) -> str:
-    """The steps as one text, without markup; several are numbered, and what comes of one begins a new sentence."""
-    texts = [" ".join((end_sentence(step.do) if step.outcomes else step.do, *step.outcomes)) for step in steps]
+    """The steps as one text, without markup, each with its cost; several are numbered.
+
+    What comes of one begins a new sentence.
+
+    >>> describe_steps([Step(do="Read the log."), Step(do="Reboot", cost="reboot", outcomes=["If it stays, call."])])
+    '1. Read the log. 2. Reboot. (costs a reboot) If it stays, call.'
+    """
+    texts = []
+    for step in steps:
+        do = end_sentence(step.do) if step.outcomes else step.do
+        texts.append(" ".join(filter(None, (do, describe_step_cost(step), *step.outcomes))))
     numbered = [f"{number}. {text}" for number, text in enumerate(texts, 1)] if len(texts) > 1 else texts
     return " ".join(numbered).replace("`", "")
 

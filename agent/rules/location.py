@@ -174,7 +174,7 @@ def _locate_gpu(context: RuleContext, gpu: Gpu, prefix: str) -> Location:
     form, function = gpu_form_factor(context, gpu), find_function(context, gpu)
     slot = _find_slot(context, function) if form in ("pcie-card", None) else None
     return Location(
-        part=prefix + _describe_part(form, "GPU", slot, gpu.module_id),
+        part=prefix + _describe_part(form, "NPU" if gpu.vendor == "Huawei" else "GPU", slot, gpu.module_id),
         form_factor=form,
         slot=slot,
         module_id=gpu.module_id,

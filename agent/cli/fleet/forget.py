@@ -21,7 +21,9 @@ def forget(
     unseen: Annotated[str | None, opt.option("DURATION", "Nodes whose last report arrived longer ago: 30d.")] = None,
     history: Annotated[str | None, opt.option("DURATION", "Keep history this long: 400d.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
-    wait: Annotated[float, opt.number("SECONDS", "Wait for another command that holds the dataset.", min=0)] = 60.0,
+    wait: Annotated[
+        float, opt.shown_option("SECONDS", "Wait for another command that holds the dataset.", min=0)
+    ] = 60.0,
     quiet: opt.Quiet = False,
 ) -> None:
     """Remove nodes or old history from a dataset.

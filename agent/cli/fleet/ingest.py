@@ -42,15 +42,15 @@ def ingest(
     jobs: Annotated[
         int | None, opt.option("NUMBER", "Number of processes. Default: one per CPU.", min=1, max=256)
     ] = None,
-    wait: Annotated[float, opt.number("SECONDS", "Wait for another ingest that holds the dataset.", min=0)] = 60.0,
+    wait: Annotated[
+        float, opt.shown_option("SECONDS", "Wait for another ingest that holds the dataset.", min=0)
+    ] = 60.0,
     move: Annotated[str | None, opt.option("DIR", "Move files there after their reports are in the dataset.")] = None,
     move_limit: Annotated[
         int | None,
         opt.option("BYTES", "Largest size of received reports in that folder; the oldest are removed.", min=0),
     ] = None,
-    move_days: Annotated[
-        float | None, opt.option("DAYS", "Keep received reports there for DAYS.", min=0, callback=opt.reject_nan)
-    ] = None,
+    move_days: Annotated[float | None, opt.option("DAYS", "Keep received reports there for DAYS.", min=0)] = None,
     quiet: opt.Quiet = False,
 ) -> None:
     """Load reports into a dataset.

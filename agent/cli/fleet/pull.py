@@ -33,7 +33,7 @@ def pull(
     command: Annotated[str, opt.shown_option("COMMAND", "Command that prints a report on the host.")] = COMMAND,
     ssh: Annotated[str, opt.shown_option("COMMAND", "ssh with options, such as 'ssh -F FILE'.")] = "ssh",
     jobs: Annotated[int, opt.shown_option("NUMBER", "Number of hosts at the same time.", min=1, max=512)] = 32,
-    timeout: Annotated[float, opt.number("SECONDS", "Time limit of one host.", min=0.1)] = 60.0,
+    timeout: Annotated[float, opt.shown_option("SECONDS", "Time limit of one host.", min=0.1)] = 60.0,
     quiet: opt.Quiet = False,
 ) -> None:
     """Fetch the reports of hosts by ssh.

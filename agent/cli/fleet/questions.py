@@ -34,7 +34,7 @@ def outliers(
     engine: shared.EngineUrl = None,
     where: shared.WhereOption = None,
     majority: Annotated[
-        float, opt.number("SHARE", "Share of a class that makes a value its majority.", min=0.51, max=1.0)
+        float, opt.shown_option("SHARE", "Share of a class that makes a value its majority.", min=0.51, max=1.0)
     ] = 0.8,
     fewest: Annotated[int, opt.shown_option("COUNT", "Smallest class that is compared.", min=3)] = 5,
     form: shared.Form = None,

@@ -311,3 +311,25 @@ def test_a_path_is_the_same_as_a_source(tmp_path: Path, capsys: pytest.CaptureFi
     assert 0 == run(["scan", str(report), "--format", "json"])
     judged = json.loads(capsys.readouterr().out)
     assert ("dump", str(tmp_path)) == (judged["source"]["kind"], judged["source"]["path"])
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        (["scan", ""], "'PATH': it is empty"),
+        (["scan", "--source", ""], "'--source': it is empty"),
+        (["check", "--source", ""], "'--source': it is empty"),
+        (["check", "--report", ""], "'--report': it is empty"),
+        (["check", ""], "Too many arguments: ''"),
+        (["diff", "", "x"], "'OLD': it is empty"),
+        (["job", "-", ""], "it is empty"),
+        (["explain", ""], "it is empty"),
+    ],
+)
+def test_a_variable_that_is_not_set_is_no_source(
+    line: list[str], part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A check of "" would else be one of this host, and OK."""
+    assert (3 if line[0] == "check" else 2) == run(line)
+
+    assert part in read_message(capsys)

@@ -338,3 +338,13 @@ def test_an_interface_has_its_own_far_end() -> None:
 
     assert LEAF == locate(context, "netdev:eth0")["far_end"]
     assert "far_end" not in locate(context, "netdev:eth9")
+
+
+def test_an_npu_is_no_gpu() -> None:
+    """Where it sits is not known; what it is, is."""
+    context = named(None, vendor="Huawei")
+
+    location = find_location(context, f"gpu:{context.topology.gpus[0].id}")
+
+    assert location is not None
+    assert location.part.startswith("NPU")

@@ -181,7 +181,7 @@ def test_some_nodes(capfd, dataset):
         (["html", "--dataset", "DATASET", "--since", "999999w"], "not a time of the years"),
         (["drift", "--dataset", "DATASET", "--since", "0001-01-01T00:00:00+14:00"], "not a time of the years"),
         (["drift", "--dataset", "DATASET", "--since", "9999-12-31T23:59:59-14:00"], "not a time of the years"),
-        (["summary", "--dataset", "DATASET", "-o", ""], "the file name is empty"),
+        (["summary", "--dataset", "DATASET", "-o", ""], "it is empty"),
         (["query", "select '\udcff'", "--dataset", "DATASET"], "the query is not UTF-8"),
         (["query", "select 'infinity'::timestamptz", "--dataset", "DATASET"], "duckdb"),
         (["drift", "--dataset", "DATASET"], "--since"),
