@@ -23,7 +23,9 @@ _TRANSFER = lazy_pattern(r"\d{4,12}\s+(?P<rate>\d{1,5}(?:\.\d{1,3})?)")
 _LARGE = 1_000_000  # bytes; smaller transfers are slow by themselves
 _OF_GPUS = ("gpu", "gpus", "device", "dev", "npu")  # a heading whose numbers are theirs
 _CORNER = lazy_pattern(r"\w{1,8}[\\/]D")
-_ACCESS = lazy_pattern(r"(?m)^[> \t]*Device=(?P<one>\d{1,3}) (?P<can>CAN|CANNOT) Access Peer Device=(?P<other>\d{1,3})\b")
+_ACCESS = lazy_pattern(
+    r"(?m)^[> \t]*Device=(?P<one>\d{1,3}) (?P<can>CAN|CANNOT) Access Peer Device=(?P<other>\d{1,3})\b"
+)
 _CONNECTIVITY = "P2P Connectivity Matrix"
 _PAIRS_SHOWN = 4
 _NARROW = 8.0  # GB/s; 16 lanes of PCIe 3.0 carry 10 to 13
