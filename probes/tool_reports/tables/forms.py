@@ -65,10 +65,10 @@ def read_tables(text: str) -> Iterator[FoundTable]:
     rows = list(read_rows("\n".join(lines)))
     yield from rows
     is_read = sections or (rows and not text.lstrip().startswith(("{", "[")))
-    if not is_read and (parts := tabulate_parts(lines)):
+    of_records = list(list_record_tables(text)) if not is_read else []
+    if not is_read and not of_records and (parts := tabulate_parts(lines)):
         yield parts
-        return
-    for names, cells_of_rows in list_record_tables(text) if not is_read else ():
+    for names, cells_of_rows in of_records:
         records = tuple((tuple(cells), " ".join(cells)) for cells in cells_of_rows[:_MOST_ROWS])
         yield FoundTable(tuple(names), records, is_record=True, title=text[:_LONGEST] if not rows else "")
 
