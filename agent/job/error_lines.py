@@ -43,11 +43,11 @@ _STATED = lazy_pattern(
     r"[A-Z]{2,20}(?:_[A-Z]{2,20}){0,6}_(?:LOST|FAILED))\b",
     re.IGNORECASE,
 )
-# What Python ignores; a traceback that is not there; a quotation with its author; a heading or a label: "#  error
-# handling: peer failure"; a counter: "RX Error Count : 0"
+# What Python ignores; a traceback that is not there; what a person announces; a quotation with its author; a heading or
+# a label: "#  error handling: peer failure"; a counter: "RX Error Count : 0"
 _NO_ERROR = lazy_pattern(
     r"(?:.{0,80}: ?)?Exception ignored in|\s{0,8}traceback {0,4}: To enable traceback see|"
-    r"Root Cause \(first observed failure\)|"
+    r"Root Cause \(first observed failure\)|(?=.{0,200}\b(?:I|[Ww]e|[Mm]y|[Oo]ur) [a-z]).{1,240}:\s{0,8}$|"
     r"[^\"]{0,60}\"[^\"=:]{1,160}\" {1,4}(?:\([\w .'-]{2,60}\)|-{1,2} ?[\w .'-]{2,60})\s{0,8}$|"
     r"[#\s]{0,40}error (?:handling|detection|correction|reporting|injection|recovery) {0,8}:|"
     r"[\w #()/.-]{0,60}(?:error|fail|abort|fatal)[\w ()/.-]{0,40}(?:count|lane|rate|total)\w{0,4}\s{0,40}"

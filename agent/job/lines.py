@@ -68,6 +68,7 @@ _PREFIX_FORMS: tuple[tuple[str, str], ...] = (
     ),
     ("runtime", r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] "),
     ("iso", r"\d{4}-\d\d-\d\dT[\d:.]{8,20}(?:Z|[+-]\d\d:\d\d)[ \t]"),
+    ("yarn", r"/?container_(?:e\d{1,6}_)?\d{10,16}_\d{1,8}_\d{1,4}_\d{1,8}: ?"),
     ("journal", r"\w{3} [ \d]\d [\d:]{8} (?P<host>[\w.-]{1,64}) [^\s:]{1,60}: "),
     ("kernel", r"(?P<host>(?=[A-Za-z.-]{1,40}\d)[A-Za-z][\w.-]{0,62}) kernel: "),
     # of vLLM: "ERROR 09-18 00:55:15 [core.py:718] ", "INFO 04-01 10:49:42 selector.py:34] "; of SGLang: "[.. TP3] "

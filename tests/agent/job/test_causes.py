@@ -81,6 +81,11 @@ LOGS = (
         "(Actor pid=8, ip=10.0.1.75) [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3856, "
         "OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=1800000) ran for 1800268 milliseconds before timing out.\n",
         "failed: store-unreachable (setting, medium, 10.0.1.75)", "which other hosts do not reach"),
+    Log("what a person announces, and lines of a container of YARN",
+        "I tried four GPUs but I got an error like this:\n\n" + "".join(
+            f"2019-07-04T06:18:48.000Z /container_e559_1557431881457_79419_05_000002: {line}\n" for line in (
+                "Traceback (most recent call last):", "PermissionError: [Errno 13] Permission denied: '/root'")),
+        "failed: python-exception (software, medium)", "Permission denied"),
     Log("a warning that no row is for", begin(2) + warn(1, "Frobnication of the bus failed"),
         "failed: unexplained (unknown, low, ranks [1], gpu1)", "Frobnication"),
     Log("closed connections follow from the first cause",
