@@ -383,7 +383,8 @@ MARKS: tuple[tuple[tuple[tuple[str, ...], ...], tuple[str, ...]], ...] = (
     _row(commands.SLURM_LOG, r"^[^\n]{0,200}?(?:/node-mark-offline \S|\bnhc(?:\[\d{1,10}\])?: +Health check failed:)"),
     _row(
         commands.SLURM_HELD,
-        r"^(?=[^\n]{0,200}\bNODELIST\b)(?=[^\n]{0,200}\b(?:REASON|STATE)\b)[A-Z_:() ]{14,200}[ \t]*$",
+        r"^(?:[A-Z_:() ]{0,160} )?NODELIST\b[A-Z_:() ]{0,160}$",
+        r"^[A-Z_:() ]{0,200}\b(?:REASON|STATE)\b[A-Z_:() ]{0,200}$",
     ),
     _row("kubectl describe node", r"^Name: +\S", r"^Conditions:", r"^Capacity:", r"^Allocatable:"),
     _row("kubectl describe node", r"^Conditions:", r"^ +Type +Status +LastHeartbeatTime "),

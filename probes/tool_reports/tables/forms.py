@@ -66,8 +66,10 @@ def read_tables(text: str) -> Iterator[FoundTable]:
     yield from rows
     is_read = sections or (rows and not text.lstrip().startswith(("{", "[")))
     of_records = list(list_record_tables(text)) if not is_read else []
-    if not is_read and not of_records and (parts := tabulate_parts(lines)):
+    parts = tabulate_parts(lines) if not is_read else None
+    if parts is not None and all(len(rows) <= len(parts.rows) for _, rows in of_records):  # none of them is left out
         yield parts
+        return
     for names, cells_of_rows in of_records:
         records = tuple((tuple(cells), " ".join(cells)) for cells in cells_of_rows[:_MOST_ROWS])
         yield FoundTable(tuple(names), records, is_record=True, title=text[:_LONGEST] if not rows else "")

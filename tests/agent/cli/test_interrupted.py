@@ -160,7 +160,13 @@ def read_by_typer(command: str, arguments: list[str]) -> dict[str, Any] | None:
         context = PROGRAM.commands[command].make_context(command, list(arguments))
     except USAGE_ERROR:
         return None
-    return {name: value for name, value in context.params.items() if name != "help"}
+    several = {param.name for param in PROGRAM.commands[command].params if param.nargs < 0 or _may_come_again(param)}
+    values = {name: tuple(value or ()) if name in several else value for name, value in context.params.items()}
+    return {name: value for name, value in values.items() if name != "help"}
+
+
+def _may_come_again(param: Any) -> bool:
+    return bool(getattr(param, "multiple", False))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -62,13 +62,12 @@ def test_a_state_that_cannot_be_used_is_one_line_and_the_exit_code_is_the_verdic
     capture: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """State is a convenience."""
-    for place in ("/dev/null/x", ""):
-        assert 0 == run(["check", "--source", str(capture), "--state-dir", place])
-        out, err = capsys.readouterr()
+    assert 0 == run(["check", "--source", str(capture), "--state-dir", "/dev/null/x"])
+    out, err = capsys.readouterr()
 
-        assert 1 == len(err.splitlines())
-        assert err.startswith(f"warning: the state cannot be used: {place}: ")
-        assert out.startswith("FABRICSCOPE OK")
+    assert 1 == len(err.splitlines())
+    assert err.startswith("warning: the state cannot be used: /dev/null/x: ")
+    assert out.startswith("FABRICSCOPE OK")
 
 
 def test_a_run_of_a_few_probes_is_not_remembered(

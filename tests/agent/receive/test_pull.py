@@ -139,7 +139,7 @@ def test_each_failure_is_one_line_and_costs_no_other_host(
         (["--nodes", "gpu[1-", "--to", "drop"], "bracket"),
         (["--nodes", " ", "--to", "drop"], "no host in it"),
         (["--nodes", "gpu1", "--to", "drop", "--ssh", "'"], "--ssh: "),
-        (["--nodes", "gpu1", "--to", "drop", "--ssh", ""], "no program"),
+        (["--nodes", "gpu1", "--to", "drop", "--ssh", ""], "it is empty"),
         (["--nodes", "gpu1", "--to", "drop", "--ssh", "./none"], "./none: No such file"),
         (["--nodes", "gpu1", "--to", "file/x"], "file/x: Not a directory"),
     ],
