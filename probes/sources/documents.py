@@ -96,10 +96,10 @@ def _read_escape(match: re.Match[str]) -> str:
 def _replace_json(text: str, is_output: Callable[[str], bool]) -> str | None:
     """The text with what is in its JSON values in their place; None where none has a text."""
     parts, at, decoder, is_new = list[str](), 0, json.JSONDecoder(), False
-    misses = tried = 0
+    misses = tried = known_to = 0
     is_whole = is_output(text)  # values with a margin are parts of it
     for match in islice(_JSON_BEGIN.finditer(text), _MOST_JSON):
-        if match.start() < at:
+        if match.start() < max(at, known_to):
             continue
         try:
             value, end = decoder.raw_decode(text, match.start() if is_whole else match.end() - 1)
@@ -111,7 +111,10 @@ def _replace_json(text: str, is_output: Callable[[str], bool]) -> str | None:
         tried += 1
         own = text[match.start() : end]
         is_known = tried <= _IDENTIFIED and not _OF_A_RUN.search(own) and is_output(own.strip())
-        lines = [] if is_known else list(_list_texts(value))
+        if is_known:  # its lists are its own
+            known_to = end
+            continue
+        lines = list(_list_texts(value))
         if lines:
             before = text[at : match.start()]
             parts += [before, "\n" * before.endswith("=> "), *(f"{line}\n" for line in lines)]

@@ -155,4 +155,6 @@ def test_values_with_a_margin_are_parts_of_an_output_that_is_known() -> None:
     """Also where it is cut, so that it is no JSON as a whole."""
     text = '{ "lldp":\n  {"eth1": {"via": "LLDP"}, "message": "up for long"},\n  {"log": "a line of it"}\n'
     assert extract_text(text, lambda part: "lldp" in part) is None
+    rows = '$ lldpctl -f json\n{"lldp": [\n  {"mgmt-ip": ["10.118.182.201", "10.118.182.202"]}\n]}\n'
+    assert extract_text(rows, lambda part: part.startswith('{"lldp"')) is None
     assert extract_text(text, lambda part: False) is not None

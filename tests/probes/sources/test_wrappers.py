@@ -199,7 +199,7 @@ def corpus_outputs() -> Iterator[Output]:
             command = f"lspci{numbers}{' -vvv' if 'Capabilities' in text else ''}"
         elif argv == SERVICE_LOG and "systemd[1]: " in text:
             command = "journalctl -u nvidia-fabricmanager"
-        elif argv and argv != SERVICE_LOG and "." not in argv[0]:  # else a file, which no command prints
+        elif argv and argv != SERVICE_LOG and argv[0] != "error" and "." not in argv[0]:  # else no command prints it
             command = " ".join(argv)
         else:
             continue
