@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from agent.fleet.engines import schema
@@ -60,14 +61,29 @@ class Query(NamedTuple):
         """The dataset's tables in it; where it is scoped, table host is no other than it was."""
         return tables_of(self.sql)
 
-    def ctes(self, schema: str = "") -> list[tuple[str, str]]:
+    @property
+    def nodes(self) -> set[str] | None:
+        """The only nodes whose rows are in its answer, as far as that is certain; None: any."""
+        for relation in self.relations:
+            is_lookup = relation.name == WANTED and "node" in relation.columns and len(_list_tables(self.sql)) == 1
+            if is_lookup or relation.name == SCOPE:
+                place = list(relation.columns).index("node")
+                return {row[place] for row in relation.rows}
+        return None
+
+    def ctes(self, schema: str = "", narrowed: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str]]:
         """Names and SELECTs that are before it, so that tables have the rows of some nodes only, and silences.
 
-        `schema`: of the tables, where an engine takes their bare names for those that it reads.
+        `schema`: of the tables, where an engine takes their bare names for those that it reads. `narrowed`: what is
+        read in place of some tables.
         """
-        made = {name: _scope(quote(name), schema) for name in self.tables} if self.scoped else {}
+        sources = {name: narrowed.get(name, f"{schema}{quote(name)}") for name in self.tables}
+        if self.scoped:
+            made = {name: _scope(quote(name), source) for name, source in sources.items()}
+        else:
+            made = {name: f"SELECT * FROM {source}" for name, source in narrowed.items()}  # noqa: S608  # our names
         if self.silenced and FINDING in self.tables:
-            made[FINDING] = _with_silences(made.get(FINDING, f"SELECT * FROM {schema}{FINDING}"))  # noqa: S608
+            made[FINDING] = _with_silences(made.get(FINDING, f"SELECT * FROM {sources[FINDING]}"))  # noqa: S608
         return list(made.items())
 
 
@@ -82,8 +98,8 @@ def _with_silences(findings: str) -> str:
     return f"SELECT {', '.join(columns)} FROM ({findings}) AS found LEFT JOIN {SILENCES} AS known ON {same}"  # noqa: S608  # our names
 
 
-def _scope(table: str, schema: str) -> str:
-    return f"SELECT {table}.* FROM {schema}{table} AS {table} SEMI JOIN {SCOPE} ON {table}.node = {SCOPE}.node"  # noqa: S608  # our names
+def _scope(table: str, source: str) -> str:
+    return f"SELECT {table}.* FROM {source} AS {table} SEMI JOIN {SCOPE} ON {table}.node = {SCOPE}.node"  # noqa: S608  # our names
 
 
 class LookupQuery(NamedTuple):
@@ -104,8 +120,14 @@ class LookupQuery(NamedTuple):
 @cache
 def tables_of(sql: str) -> list[str]:
     """The dataset's tables in a statement."""
+    return list(dict.fromkeys(_list_tables(sql)))
+
+
+@cache
+def _list_tables(sql: str) -> list[str]:
+    """As often as they are read."""
     known = set(schema.names())
-    return [name for name in dict.fromkeys(_TABLE.findall(sql)) if name in known]
+    return [name for name in _TABLE.findall(sql) if name in known]
 
 
 @cache
