@@ -5,10 +5,10 @@ Statements are in DuckDB's dialect. Only identifiers and fragments of the same f
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ WANTED = "wanted"  # the table of the keys that are looked up
 SCOPE = "scope"  # the table of the nodes that are asked about, where these are not all
 SILENCES = "silences"  # the table of findings that the operator of the fleet silenced
 FINDING = "finding"
+_FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "queries")
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _HEAD = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^ *--.*\n?", re.MULTILINE)
@@ -132,8 +133,8 @@ def _list_tables(sql: str) -> list[str]:
 
 @cache
 def _statements(file: str) -> dict[str, str]:
-    text = (resources.files("agent.fleet") / "queries" / f"{file}.sql").read_text(encoding="utf-8")
-    _, *parts = _HEAD.split(text)
+    with open(os.path.join(_FOLDER, f"{file}.sql"), encoding="utf-8") as opened:
+        _, *parts = _HEAD.split(opened.read())
     return {name: _COMMENT.sub("", sql).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)}
 
 
