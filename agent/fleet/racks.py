@@ -126,4 +126,3 @@ def _cut_number(name: str) -> str:
 def _cut_behind_number(stem: str) -> str | None:
     numbers = list(_NUMBER.finditer(stem))
     return stem[: numbers[-1].end()] if numbers else None
-

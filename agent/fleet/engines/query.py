@@ -69,7 +69,7 @@ class Query(NamedTuple):
             is_lookup = relation.name == WANTED and "node" in relation.columns and len(_list_tables(self.sql)) == 1
             if is_lookup or relation.name == SCOPE:
                 place = list(relation.columns).index("node")
-                return {row[place] for row in relation.rows}
+                return {row[place] for row in relation.rows} - {None}
         return None
 
     def ctes(self, schema: str = "", narrowed: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str]]:
