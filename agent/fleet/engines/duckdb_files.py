@@ -169,7 +169,13 @@ class Embedded(Engine):
     def _make(self, name: str) -> None:
         """A view with all columns, also those that older files do not have: it may have no file at all."""
         files = _files(self._dataset, name)
-        source, there, alike = self._source(name, files) if files else ("range(0)", set(), False)
+        if len({*map(_find_generation, files)}) == 1 and not self._dataset.store.remote:
+            with contextlib.suppress(duckdb.BinderException):  # of an earlier version: a column is missing
+                self._create(name, _read_parquet(files), {column.name for column in schema.columns(name)}, alike=True)
+                return
+        self._create(name, *(self._source(name, files) if files else ("range(0)", set(), False)))
+
+    def _create(self, name: str, source: str, there: set[str], alike: bool) -> None:
         chosen = ", ".join(  # UTC without a zone: times with one need a further library to be fetched
             f'make_timestamp(epoch_us("{column.name}")) AS "{column.name}"'
             if column.type == TIME and column.name in there
