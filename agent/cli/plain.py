@@ -158,10 +158,10 @@ def parse_plain(arguments: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
     unset = {parameter: _UNSET.get(kind) for parameter, kind in options.values()}
     if command.startswith("fleet "):
         for parameter in unset.keys() & ENVIRONMENT.keys():
-            text = os.environ.get(ENVIRONMENT[parameter])
-            if text and not _is_path(text):
+            set_to = os.environ.get(ENVIRONMENT[parameter])
+            if set_to and not _is_path(set_to):
                 return None
-            unset[parameter] = text or None
+            unset[parameter] = set_to or None
     return command, {**unset, **DEFAULTS.get(command, {}), **by_place, **given}
 
 
