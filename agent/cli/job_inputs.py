@@ -192,7 +192,7 @@ def _scan(host: str, contents: dict[str, bytes], evidence: Evidence, seconds: fl
 
 def read_dataset(dataset: str, evidence: Evidence, at: str | None) -> list[HostReport]:
     """A report of each host of the job that the dataset has. Raises CliError."""
-    from agent.cli.fleet.options import open_engine
+    from agent.cli.fleet.open_tables import open_engine
     from agent.fleet.questions.job_hosts import read_hosts
     from agent.job.join.context import HostReport
 

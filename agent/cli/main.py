@@ -87,6 +87,11 @@ def _run_command(arguments: Sequence[str], failed: int) -> int:
 
         explain_job(values)
         return 0
+    if command.startswith("fleet "):
+        from agent.cli.fleet.answers import PLAIN
+
+        PLAIN[command](values)
+        return 0
     from agent.cli.scan import export_host, scan_host
 
     (scan_host if command == "scan" else export_host)(values)

@@ -1,4 +1,5 @@
-"""Command lines that need no parser: those by which nodes are scanned again and again, and what people paste is read.
+"""Command lines that need no parser: those by which nodes are scanned again and again, by which what people paste is
+read, and questions of the fleet.
 
 What is read here is read as typer reads it (a test compares both). Anything else, and whatever may be an error, is
 left to typer.
@@ -25,6 +26,7 @@ ExportFormat = Literal[
 FailOn = Literal["warning", "error", "critical"]
 JobFormat = Literal["text", "json", "html"]
 CheckAs = Literal["nagios", "npd", "slurm-prolog"]
+AnswerFormat = Literal["text", "json", "csv"]
 EXPORT_FORMATS: tuple[str, ...] = get_args(ExportFormat)  # each a module of agent/outputs/export
 
 TEXT, TEXTS, SWITCH, SECONDS = "text", "texts", "switch", "seconds"  # texts: of an option that may be repeated
@@ -49,6 +51,14 @@ _EVIDENCE: Options = {
     "-q": ("quiet", SWITCH),
 }
 _OUTPUT: Options = {"--output": ("output", TEXT), "-o": ("output", TEXT)}
+_QUESTION: Options = {
+    **_OUTPUT,
+    "--dataset": ("dataset", TEXT),
+    "--engine": ("engine", TEXT),
+    "--where": ("where", TEXTS),
+    "--format": ("form", get_args(AnswerFormat)),
+    "--no-color": ("no_color", SWITCH),
+}
 COMMANDS: Mapping[str, Options] = {
     "scan": {
         **_EVIDENCE,
@@ -83,9 +93,25 @@ COMMANDS: Mapping[str, Options] = {
         "--quiet": ("quiet", SWITCH),
         "-q": ("quiet", SWITCH),
     },
+    "fleet summary": {**_QUESTION, "--stale-after": ("stale_after", TEXT)},
+    "fleet findings": {**_QUESTION, "--silences": ("silences", TEXT)},
+    "fleet outliers": _QUESTION,
+    "fleet duplicates": _QUESTION,
 }
 
-DEFAULTS: Mapping[str, Any] = {"profile": "auto", "as_": "nagios"}  # not of `job`
+_SCAN: Mapping[str, Any] = {"profile": "auto"}
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {  # of each command, where they are no empty ones
+    "scan": _SCAN,
+    "check": {**_SCAN, "as_": "nagios"},
+    "export": _SCAN,
+    "fleet summary": {"stale_after": "24h"},
+    "fleet outliers": {"majority": 0.8, "fewest": 5},
+}
+ENVIRONMENT: Mapping[str, str] = {  # of options of `fleet` that are not given
+    "dataset": "FABRICSCOPE_DATASET",
+    "engine": "FABRICSCOPE_ENGINE",
+    "silences": "FABRICSCOPE_SILENCES",
+}
 
 
 def parse_plain(arguments: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
@@ -97,6 +123,8 @@ def parse_plain(arguments: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
     (None, None, None)
     """
     command, *rest = arguments or ("",)
+    if command == "fleet" and rest:
+        command = f"fleet {rest.pop(0)}"
     options = COMMANDS.get(command)
     if options is None or COMPLETION in os.environ:
         return None
@@ -128,17 +156,21 @@ def parse_plain(arguments: Sequence[str]) -> tuple[str, dict[str, Any]] | None:
     if by_place is None:
         return None
     unset = {parameter: _UNSET.get(kind) for parameter, kind in options.values()}
-    if command != "job":
-        unset |= {name: value for name, value in DEFAULTS.items() if name in unset}
-    return command, {**unset, **by_place, **given}
+    if command.startswith("fleet "):
+        for parameter in unset.keys() & ENVIRONMENT.keys():
+            set_to = os.environ.get(ENVIRONMENT[parameter])
+            if set_to and not _is_path(set_to):
+                return None
+            unset[parameter] = set_to or None
+    return command, {**unset, **DEFAULTS.get(command, {}), **by_place, **given}
 
 
 def _read_paths(command: str, paths: Sequence[str]) -> dict[str, Any] | None:
     """What the words by their place are for; None where there are too few or too many."""
     if command == "job":
         return {"paths": tuple(paths)} if paths else None
-    if command == "scan" and len(paths) < 2:
-        return {"path": paths[0] if paths else None}
+    if command in ("scan", "fleet findings") and len(paths) < 2:
+        return {"path" if command == "scan" else "name": paths[0] if paths else None}
     return None if paths else {}
 
 

@@ -59,7 +59,7 @@ def build_program(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:
         return _select(app, first)
     if FLEET not in arguments:
         return _add_fleet(app, typer.Typer(help=FLEET_HELP))
-    from agent.cli.fleet import fleet
+    from agent.cli.fleet.commands import fleet
 
     if first == FLEET and second in _names(fleet):
         return _add_fleet(_select(app, ""), _select(fleet, second))
@@ -68,7 +68,7 @@ def build_program(app: typer.Typer, arguments: Sequence[str]) -> typer.Typer:
 
 def build_full_program(app: typer.Typer) -> typer.Typer:
     """Build the program with all commands."""
-    from agent.cli.fleet import fleet
+    from agent.cli.fleet.commands import fleet
 
     return _add_fleet(app, fleet)
 

@@ -20,6 +20,7 @@ after that time is put right: the history is the same in whatever order the repo
 from __future__ import annotations
 
 import zlib
+from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -68,9 +69,21 @@ class Dataset(NamedTuple):
     store: Store
     manifest: Manifest
 
-    def latest(self, table: str) -> list[str]:
-        """Files (paths, or URLs of an object store) of a table; none for one that its writer did not have."""
-        return [self.store.full(file.path) for file in self.manifest.latest.get(table, ())]
+    def latest(self, table: str, buckets: Collection[int] | None = None) -> list[str]:
+        """Files (paths, or URLs of an object store) of a table; none for one that its writer did not have.
+
+        `buckets`: only of these.
+        """
+        folders = None if buckets is None else {f"bucket={bucket:02d}" for bucket in buckets}
+        return [
+            self.store.full(file.path)
+            for file in self.manifest.latest.get(table, ())
+            if folders is None or file.path.split("/")[-2] in folders
+        ]
+
+    def bucket(self, node: str) -> int:
+        """In which bucket the newest rows of a node are."""
+        return slot_of(node) % self.manifest.buckets
 
     def history(self, table: str) -> list[str]:
         """The same of a table's history."""

@@ -6,7 +6,7 @@ import re
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -33,13 +33,36 @@ def find_racks(names: Sequence[str], chassis: Sequence[str | None], pattern: str
     """
     if pattern is not None:
         return _match_pattern(names, pattern)
-    shared = _keep_shared(chassis)
-    by_name = _keep_shared(
-        _cut_last_numbers([name if rack is None else "" for name, rack in zip(names, shared, strict=True)])
-    )
-    if len(set(by_name) - {None}) < 2:  # one name for all shows no racks apart
-        return shared
-    return [rack or name for rack, name in zip(shared, by_name, strict=True)]
+    shared = {value for value, count in Counter(chassis).items() if value and FEWEST <= count <= MOST}
+    placed = [serial if serial in shared else None for serial in chassis]
+    by_name = find_named_racks(Counter(name for name, rack in zip(names, placed, strict=True) if rack is None))
+    return [rack or by_name.get(name) for name, rack in zip(names, placed, strict=True)]
+
+
+def find_named_racks(nodes: Mapping[str, int]) -> dict[str, str]:
+    """The rack of each name that has one. `nodes`: how many have each name, whose last number is any.
+
+    >>> find_named_racks({"r1n0": 18, "r2n0": 17, "login0": 3, "r3n0": 1})
+    {'r1n0': 'r1', 'r2n0': 'r2'}
+    """
+    racks = _cut_last_numbers(list(nodes))
+    sizes: Counter[str | None] = Counter()
+    for rack, count in zip(racks, nodes.values(), strict=True):
+        sizes[rack] += count
+    shared = {rack for rack, count in sizes.items() if rack and FEWEST <= count <= MOST}
+    if len(shared) < 2:  # one name for all shows no racks apart
+        return {}
+    return {name: rack for name, rack in zip(nodes, racks, strict=True) if rack and rack in shared}
+
+
+def drop_last_number(name: str) -> str:
+    """One name for all that differ in the number at their end, as statement `rack_nodes` makes it.
+
+    >>> drop_last_number("r12n03"), drop_last_number("r12n03.site")
+    ('r12n0', 'r12n03.site')
+    """
+    stem = name.rstrip(_DIGITS)
+    return name if stem == name else f"{stem}0"
 
 
 def _match_pattern(names: Sequence[str], pattern: str) -> list[str | None]:
@@ -103,8 +126,3 @@ def _cut_number(name: str) -> str:
 def _cut_behind_number(stem: str) -> str | None:
     numbers = list(_NUMBER.finditer(stem))
     return stem[: numbers[-1].end()] if numbers else None
-
-
-def _keep_shared(values: Sequence[str | None]) -> list[str | None]:
-    shared = {value for value, count in Counter(values).items() if value and FEWEST <= count <= MOST}
-    return [value if value in shared else None for value in values]

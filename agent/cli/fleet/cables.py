@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cluster import All, Dataset, Fabric, Switches, load_cluster, read_bounded
-from agent.cli.fleet.options import EngineUrl, Form, choose_format
+from agent.cli.fleet.open_tables import choose_format
+from agent.cli.fleet.options import EngineUrl, Form
 from agent.cli.output import write_answer
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation
-from agent.cli.fleet.options import open_engine, require_libraries
+from agent.cli.fleet.open_tables import open_engine, require_libraries
 from agent.cli.stdin import notice_pipe
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import ErrorTranslation
+from agent.cli.fleet import open_tables
 from agent.cli.fleet import options as shared
 from agent.cli.fleet.cluster import read_bounded
 from agent.cli.fleet.news import Severity
@@ -49,20 +50,20 @@ def expected(
     which to drain. Nodes that the list marks as out of service are listed separately.
     """
     nodes = [node for source in sources for node in _read(source)]
-    seconds = shared.parse_duration(stale_after)
-    with shared.query_tables(dataset, engine, where, shared.read_silences(silences)) as tables:
+    seconds = open_tables.parse_duration(stale_after)
+    with open_tables.query_tables(dataset, engine, where, open_tables.read_silences(silences)) as tables:
         from agent.fleet.expected import compare, kubernetes_drain, slurm_drain
         from agent.fleet.hostlist import AmbiguousName
         from agent.fleet.questions.options import Options
         from agent.fleet.text.expected import page
 
-        with ErrorTranslation(AmbiguousName, hint=shared.AMBIGUOUS_HINT):
-            answer = compare(tables, nodes, Options(stale_after_seconds=seconds, now=shared.utc_now()), drain_at)
+        with ErrorTranslation(AmbiguousName, hint=open_tables.AMBIGUOUS_HINT):
+            answer = compare(tables, nodes, Options(stale_after_seconds=seconds, now=open_tables.utc_now()), drain_at)
         if form in ("slurm-drain", "kubernetes-drain"):
             write = slurm_drain if form == "slurm-drain" else kubernetes_drain
             deliver_text(write(answer), output)
             return
-        shared.print_answer(answer, "rows", page, form, output, no_color)
+        open_tables.print_answer(answer, "rows", page, form, output, no_color)
 
 
 def _read(source: str) -> list[ExpectedNode]:

@@ -10,7 +10,7 @@ import typer
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation, print_warning
 from agent.cli.fleet.ingest import translate_write_errors
-from agent.cli.fleet.options import AMBIGUOUS_HINT, parse_duration, require_libraries, unfold_nodes
+from agent.cli.fleet.open_tables import AMBIGUOUS_HINT, parse_duration, require_libraries, unfold_nodes
 
 
 def forget(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from agent.cli import options as opt
 from agent.cli.errors import ErrorTranslation
+from agent.cli.fleet import open_tables
 from agent.cli.fleet import options as shared
 from agent.cli.fleet.cluster import Fabric, Switches, load_cluster_with_reports
 from agent.cli.fleet.switches import read_hops
@@ -46,11 +47,16 @@ def html(
     A map of all nodes, findings, outliers and changes. RoCE hop by hop: of --switches, else what
     `fleet lossless --store` stored. The page loads nothing.
     """
-    seconds, moment = shared.parse_duration(stale_after), shared.parse_time(since) if since is not None else None
-    shared.require_libraries()
+    seconds = open_tables.parse_duration(stale_after)
+    moment = open_tables.parse_time(since) if since is not None else None
+    open_tables.require_libraries()
     from agent.fleet.page.from_dataset import PageOptions
 
-    pages, now, silenced = _find_node_pages(nodes_dir, output), shared.utc_now(), shared.read_silences(silences)
+    pages, now, silenced = (
+        _find_node_pages(nodes_dir, output),
+        open_tables.utc_now(),
+        open_tables.read_silences(silences),
+    )
     page_options = PageOptions(seconds, moment, rack, pages, bool(where), now)
     page = _render_page((dataset, engine), (fabric, switches), where, page_options, title, silenced)
     deliver_text(page, output, public=True)
@@ -76,9 +82,9 @@ def _render_page(
     from agent.fleet.page.page import page
     from agent.fleet.racks import BadPattern
 
-    chosen, (fabric, switches) = shared.parse_where(where), files
-    with ErrorTranslation(EngineRefused, BadDataset, BadPattern), shared.open_engine(*source) as whole:
-        tables = silence(shared.select_nodes(whole, chosen, where), silenced)
+    chosen, (fabric, switches) = open_tables.parse_where(where), files
+    with ErrorTranslation(EngineRefused, BadDataset, BadPattern), open_tables.open_engine(*source) as whole:
+        tables = silence(open_tables.select_nodes(whole, chosen, where), silenced)
         quarantined = open_dataset(source[0]).manifest.quarantined if source[0] else None
         now = datetime.now(timezone.utc)
 

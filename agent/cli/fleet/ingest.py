@@ -12,7 +12,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation, print_error, print_warning
-from agent.cli.fleet.options import require_libraries
+from agent.cli.fleet.open_tables import require_libraries
 from agent.cli.stdin import notice_pipe
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cables import Plan, read_plan_file
 from agent.cli.fleet.cluster import All, Dataset
 from agent.cli.fleet.ingest import translate_write_errors
-from agent.cli.fleet.options import EngineUrl, choose_format, open_engine, require_libraries
+from agent.cli.fleet.open_tables import choose_format, open_engine, require_libraries
+from agent.cli.fleet.options import EngineUrl
 from agent.cli.fleet.switches import read_collected, read_host_ports, read_switches
 from agent.cli.output import deliver_text, write_answer
 from agent.fleet.collection import without_collection

@@ -11,6 +11,7 @@ import typer
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation, print_warning
+from agent.cli.fleet import open_tables
 from agent.cli.fleet import options as shared
 from agent.cli.output import deliver, write_answer
 
@@ -57,13 +58,13 @@ def news(
         raise CliError("--since-last needs --state FILE" if since_last else "--state is for --since-last only")
     if post is not None and form not in ("slack", "webhook"):
         raise CliError("--post needs --format slack or webhook")
-    moment = shared.parse_time(since) if since is not None else None
-    seconds, silenced = shared.parse_duration(stale_after), shared.read_silences(silences)
-    with shared.query_tables(dataset, engine, where) as tables:
+    moment = open_tables.parse_time(since) if since is not None else None
+    seconds, silenced = open_tables.parse_duration(stale_after), open_tables.read_silences(silences)
+    with open_tables.query_tables(dataset, engine, where) as tables:
         from agent.fleet.episodes.finding_changes import news_since
         from agent.fleet.questions.options import Options
 
-        options = Options(stale_after_seconds=seconds, now=shared.utc_now())
+        options = Options(stale_after_seconds=seconds, now=open_tables.utc_now())
         if moment is not None:
             answer, left = news_since(tables, moment, options, severity, silenced), None
         else:
@@ -181,11 +182,11 @@ def repeat(
 
     With serial numbers, for an RMA: --format csv.
     """
-    format_name, moment = shared.choose_format(form, output), shared.parse_time(since)
-    silenced = shared.read_silences(silences)
-    with shared.query_tables(dataset, engine, where) as tables:
+    format_name, moment = open_tables.choose_format(form, output), open_tables.parse_time(since)
+    silenced = open_tables.read_silences(silences)
+    with open_tables.query_tables(dataset, engine, where) as tables:
         from agent.fleet.episodes.repeat import repeats
         from agent.fleet.text.news import repeat_page
 
-        answer = repeats(tables, moment, shared.utc_now(), times, severity, silenced)
-        shared.print_answer(answer, "offenders", repeat_page, format_name, output, no_color)
+        answer = repeats(tables, moment, open_tables.utc_now(), times, severity, silenced)
+        open_tables.print_answer(answer, "offenders", repeat_page, format_name, output, no_color)

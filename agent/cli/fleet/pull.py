@@ -11,7 +11,7 @@ import typer
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation, print_warning
 from agent.cli.fleet.ingest import NodeKeyOption, ingest
-from agent.cli.fleet.options import unfold_nodes
+from agent.cli.fleet.open_tables import unfold_nodes
 from agent.cli.output import ProgressLine
 
 if TYPE_CHECKING:

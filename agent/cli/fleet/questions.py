@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
 from agent.cli import options as opt
+from agent.cli.fleet import answers
 from agent.cli.fleet import options as shared
 
 
@@ -19,14 +19,7 @@ def summary(
     no_color: opt.NoColor = False,
 ) -> None:
     """Verdicts, coverage, stale and worst nodes."""
-    format_name, seconds = shared.choose_format(form, output), shared.parse_duration(stale_after)
-    with shared.query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.options import Options
-        from agent.fleet.questions.summary import build_summary as ask
-        from agent.fleet.text.summary import page
-
-        answer = ask(tables, Options(stale_after_seconds=seconds, now=shared.utc_now()))
-        shared.print_answer(answer, "classes", page, format_name, output, no_color)
+    answers.show_summary(locals())
 
 
 def outliers(
@@ -45,14 +38,7 @@ def outliers(
 
     Firmware, drivers, links, QoS, settings.
     """
-    format_name = shared.choose_format(form, output)
-    with shared.query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.options import Options
-        from agent.fleet.questions.outliers import find_outliers as ask
-        from agent.fleet.text.outliers import page
-
-        answer = ask(tables, Options(majority=majority, fewest=fewest, now=shared.utc_now()))
-        shared.print_answer(answer, "outliers", page, format_name, output, no_color)
+    answers.show_outliers(locals())
 
 
 def findings(
@@ -71,25 +57,7 @@ def findings(
 
     A table; with RULE or NODES what each is about and what to do.
     """
-    from agent.fleet.lossless.fault import switch_rules
-    from agent.rules.catalogue import names
-
-    format_name = shared.choose_format(form, output)
-    rule = name if name in names() or name in switch_rules() else None
-    if name and not rule:
-        where = [*(where or []), f"nodes={name}"]
-    with shared.query_tables(dataset, engine, where, shared.read_silences(silences)) as tables:
-        from agent.fleet.questions.findings import find_findings as ask
-        from agent.fleet.questions.options import Options
-        from agent.fleet.text.findings import page
-
-        answer = ask(tables, Options(now=shared.utc_now()))
-        if rule:
-            import msgspec
-
-            groups = [group for group in answer.findings if group.rule == rule]
-            answer = msgspec.structs.replace(answer, findings=groups, lost=None)
-        shared.print_answer(answer, "findings", partial(page, detail=bool(name)), format_name, output, no_color)
+    answers.show_findings(locals())
 
 
 def duplicates(
@@ -104,13 +72,7 @@ def duplicates(
 
     GUIDs, serial numbers, machine ids, LIDs, addresses.
     """
-    format_name = shared.choose_format(form, output)
-    with shared.query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.duplicates import find_duplicates as ask
-        from agent.fleet.text.duplicates import page
-
-        answer = ask(tables)
-        shared.print_answer(answer, "duplicates", page, format_name, output, no_color)
+    answers.show_duplicates(locals())
 
 
 def drift(
@@ -128,10 +90,4 @@ def drift(
 
     Versions, settings, devices, findings, nodes.
     """
-    format_name, moment = shared.choose_format(form, output), shared.parse_time(since)
-    with shared.query_tables(dataset, engine, where) as tables:
-        from agent.fleet.questions.drift import find_drift as ask
-        from agent.fleet.text.drift import page
-
-        answer = ask(tables, moment)
-        shared.print_answer(answer, "changes", page, format_name, output, no_color)
+    answers.show_drift(locals())

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from agent.cli import options as opt
 from agent.cli.errors import CliError
+from agent.cli.fleet import open_tables
 from agent.cli.fleet import options as shared
 from agent.cli.output import deliver_text, open_output
 
@@ -25,9 +26,9 @@ def query(
 
     DuckDB's SQL, with every engine, read-only: host, gpu, ..., history_host, ...
     """
-    format_name = shared.choose_format(form, output)
+    format_name = open_tables.choose_format(form, output)
     text = sys.stdin.read(1 << 20) if sql == "-" else sql
-    with shared.open_engine(dataset, engine) as tables:
+    with open_tables.open_engine(dataset, engine) as tables:
         from agent.fleet.text.tables import write
 
         names, batches = tables.query(text)
@@ -52,7 +53,7 @@ def export(
 
     CSV, JSON (one object per line) or one Parquet file. Silences count for prometheus; a table has what nodes reported.
     """
-    shared.require_libraries("duckdb")
+    open_tables.require_libraries("duckdb")
     from agent.fleet.engines import schema
 
     if form == "prometheus":
@@ -71,7 +72,7 @@ def export(
         )
     if form == "parquet" and output is None and sys.stdout.isatty():
         raise CliError("Parquet is binary: use --output FILE")
-    with shared.query_tables(dataset, engine, where) as tables:
+    with open_tables.query_tables(dataset, engine, where) as tables:
         from agent.fleet.text.tables import write_parquet, write_table
 
         with open_output(output) as out:
@@ -88,10 +89,10 @@ def _export_metrics(
     from agent.fleet.metrics import metrics
     from agent.fleet.questions.options import Options
 
-    silenced = shared.read_silences(silences)
-    with shared.query_tables(dataset, engine, where, silenced) as tables:
+    silenced = open_tables.read_silences(silences)
+    with open_tables.query_tables(dataset, engine, where, silenced) as tables:
         quarantined = open_dataset(dataset).manifest.quarantined if dataset else None
-        text = metrics(tables, Options(now=shared.utc_now()), quarantined, silenced)
+        text = metrics(tables, Options(now=open_tables.utc_now()), quarantined, silenced)
     deliver_text(text, output, public=True)
 
 
@@ -110,8 +111,8 @@ def load(
     For `--engine URL` afterwards. All tables take the place of earlier ones at one moment; ClickHouse gets only what is
     new.
     """
-    shared.require_libraries("duckdb", "pyarrow", "sqlglot")
-    with shared.translate_engine_errors():
+    open_tables.require_libraries("duckdb", "pyarrow", "sqlglot")
+    with open_tables.translate_engine_errors():
         from agent.fleet.engines import load as load_tables
 
         rows = load_tables(dataset, engine)

@@ -10,7 +10,8 @@ import typer
 from agent.cli import options as opt
 from agent.cli.errors import CliError, ErrorTranslation
 from agent.cli.fleet.cluster import All, Dataset, Fabric, Switches, load_cluster
-from agent.cli.fleet.options import EngineUrl, unfold_nodes
+from agent.cli.fleet.open_tables import unfold_nodes
+from agent.cli.fleet.options import EngineUrl
 from agent.cli.output import deliver_text, write_answer
 
 if TYPE_CHECKING:

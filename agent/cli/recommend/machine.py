@@ -195,7 +195,7 @@ def _answer(request: ReportRequest, options: RecommendOptions) -> Recommendation
 
 
 def _answer_job(dataset: str, hosts: str | None, question: Question) -> Recommendation:
-    from agent.cli.fleet.options import query_tables
+    from agent.cli.fleet.open_tables import query_tables
 
     with query_tables(dataset, None, [f"nodes={hosts}"] if hosts is not None else None) as tables:
         from agent.fleet.questions.job import predict_job

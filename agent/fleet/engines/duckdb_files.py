@@ -54,22 +54,26 @@ class Embedded(Engine):
         self._database = duckdb.connect(config={"preserve_insertion_order": False})
         self._database.execute("SET enable_progress_bar = false")
         self._database.execute("SET parquet_metadata_cache = true")
-        self._views: set[str] = set()
+        self._views: dict[str, str | None] = {}  # the SELECT before FROM; None: files of a table have other columns
         self._work = AtWork()
 
     def rows(self, query: Query) -> list[Row]:
         """See Tables."""
-        return self._run_query(self._bound(query))
+        return self._run_query(query)
 
     def many_rows(self, query: Query) -> list[Row]:
         """By Arrow, a third of the memory: fetched as rows, every text is an object of its own."""
-        return self._run_query(self._bound(query), _fetch_shared)
+        return self._run_query(query, _fetch_shared)
+
+    def bucket(self, node: str) -> int:
+        """See Tables."""
+        return self._dataset.bucket(node)
 
     def submit(self, query: Query) -> Pending:
         """Answered by a thread, while other work is done here."""
-        bound = self._bound(query)
         if self._dataset.store.remote:  # what is registered belongs to one connection
-            return partial(self._run_query, bound)
+            return partial(self._run_query, query)
+        bound = self._bound(query)
         cursor = self._database.cursor()  # a connection of its own to the same database
         begun = self._work.begun(cursor, lambda: _fetch_rows(cursor, bound))
 
@@ -77,7 +81,7 @@ class Embedded(Engine):
             try:
                 return begun.result()
             except duckdb.Error:
-                return self._run_query(bound)  # in this thread, where files that have moved are opened again
+                return self._run_query(query)  # in this thread, where files that have moved are opened again
 
         return rows
 
@@ -111,16 +115,34 @@ class Embedded(Engine):
         for relation in query.relations:
             parameters.update(relation.lists)
             relations.append((relation.name, _relation(relation)))
-        return _Bound(with_ctes([*relations, *query.ctes("main.")], query.sql), parameters or None)
+        ctes = query.ctes("main.", self._narrow(query))
+        return _Bound(with_ctes([*relations, *ctes], query.sql), parameters or None)
 
-    def _run_query(self, bound: _Bound, fetch: _Fetch | None = None) -> list[Row]:
-        work = partial(fetch or _fetch_rows, self._database, bound)
+    def _narrow(self, query: Query) -> dict[str, str]:
+        """What is read in place of tables, where the query needs no more than some of their files."""
+        nodes = query.nodes
+        if nodes is None or self._dataset.store.remote:
+            return {}
+        buckets = {self._dataset.bucket(node) for node in nodes}
+        few = {name: self._dataset.latest(name, buckets) for name in query.tables}  # none of history
+        return {
+            name: f"({self._views[name]} FROM {_read_parquet(files)})"
+            for name, files in few.items()
+            if self._views[name] and 0 < len(files) < len(self._dataset.latest(name))
+        }
+
+    def _run_query(self, query: Query, fetch: _Fetch | None = None) -> list[Row]:
+        def work() -> list[Row]:
+            return (fetch or _fetch_rows)(self._database, bound)
+
+        bound = self._bound(query)
         with _refuse():
             try:
                 return self._work.done(self._database, work)
             except duckdb.IOException:  # a file is gone: an ingest has committed since
                 if not self._has_moved():
                     raise
+            bound = self._bound(query)
             return self._work.done(self._database, work)
 
     def _view(self, name: str) -> None:
@@ -133,7 +155,6 @@ class Embedded(Engine):
                 if not self._has_moved():
                     raise
                 self._make(name)
-        self._views.add(name)
 
     def _has_moved(self) -> bool:
         """Whether another state of the dataset is in force now; its files are taken then."""
@@ -148,7 +169,13 @@ class Embedded(Engine):
     def _make(self, name: str) -> None:
         """A view with all columns, also those that older files do not have: it may have no file at all."""
         files = _files(self._dataset, name)
-        source, there = self._source(name, files) if files else ("range(0)", set())
+        if len({*map(_find_generation, files)}) == 1 and not self._dataset.store.remote:
+            with contextlib.suppress(duckdb.BinderException):  # of an earlier version: a column is missing
+                self._create(name, _read_parquet(files), {column.name for column in schema.columns(name)}, alike=True)
+                return
+        self._create(name, *(self._source(name, files) if files else ("range(0)", set(), False)))
+
+    def _create(self, name: str, source: str, there: set[str], alike: bool) -> None:
         chosen = ", ".join(  # UTC without a zone: times with one need a further library to be fetched
             f'make_timestamp(epoch_us("{column.name}")) AS "{column.name}"'
             if column.type == TIME and column.name in there
@@ -158,9 +185,10 @@ class Embedded(Engine):
             for column in schema.columns(name)
         )
         self._database.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT {chosen} FROM {source}')  # noqa: S608  # our names
+        self._views[name] = f"SELECT {chosen}" if alike else None
 
-    def _source(self, name: str, files: list[str]) -> tuple[str, set[str]]:
-        """What is read, and its columns."""
+    def _source(self, name: str, files: list[str]) -> tuple[str, set[str], bool]:
+        """What is read, its columns, and whether all files have them."""
         if not self._dataset.store.remote:
             written = {_find_generation(file): file for file in files}  # of one ingest all files have the same columns
             listed = _list_files(written.values())
@@ -169,8 +197,7 @@ class Embedded(Engine):
             wanted = {column.name for column in schema.columns(name)} & there.keys()
             # set to unite schemas, every query reads that of every file again
             differ = any(there[column] < len(written) for column in wanted)
-            by_name = ", union_by_name = true" if differ else ""
-            return f"read_parquet({_list_files(files)}, hive_partitioning = false{by_name})", wanted
+            return _read_parquet(files, by_name=differ), wanted, not differ
         # DuckDB's own readers of object stores are extensions, fetched from the network: pyarrow's are here
         _import_package()
         from pyarrow import dataset as arrow
@@ -183,7 +210,7 @@ class Embedded(Engine):
         whole = arrow_schema(name.removeprefix(schema.HISTORY), name.startswith(schema.HISTORY))
         made = arrow.dataset(paths, filesystem=store.filesystem, format="parquet", schema=whole)
         self._database.register(f"files_{name}", made)
-        return f'"files_{name}"', set(whole.names)
+        return f'"files_{name}"', set(whole.names), False
 
     def _shut(self) -> None:
         """From here on: no file but the dataset's, no network, no extension, no setting."""
@@ -205,6 +232,10 @@ def _import_package() -> None:
 
 def _list_files(files: Iterable[str]) -> str:
     return "[" + ", ".join("'" + file.replace("'", "''") + "'" for file in files) + "]"
+
+
+def _read_parquet(files: Iterable[str], by_name: bool = False) -> str:
+    return f"read_parquet({_list_files(files)}, hive_partitioning = false{', union_by_name = true' if by_name else ''})"
 
 
 def _find_generation(file: str) -> str:

@@ -85,6 +85,10 @@ class Tables(ABC):
         """Ask now, and take the rows when they are needed: an engine may work meanwhile."""
         return partial(self.rows, query)
 
+    def bucket(self, _node: str) -> int:
+        """The part of the tables that a node is in: those of few parts are read faster than those of many."""
+        return 0
+
     @abstractmethod
     def batches(self, query: Query) -> Any:
         """A pyarrow.RecordBatchReader, for what is too large for one list."""
@@ -138,6 +142,10 @@ class Adapted(Tables):
     @abstractmethod
     def adapt(self, query: Query) -> Query:
         """The query as it is asked."""
+
+    def bucket(self, node: str) -> int:
+        """See Tables."""
+        return self._tables.bucket(node)
 
     def rows(self, query: Query) -> list[Row]:
         """See Tables."""

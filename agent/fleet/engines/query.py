@@ -5,10 +5,11 @@ Statements are in DuckDB's dialect. Only identifiers and fragments of the same f
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from importlib import resources
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from agent.fleet.engines import schema
@@ -19,6 +20,7 @@ WANTED = "wanted"  # the table of the keys that are looked up
 SCOPE = "scope"  # the table of the nodes that are asked about, where these are not all
 SILENCES = "silences"  # the table of findings that the operator of the fleet silenced
 FINDING = "finding"
+_FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "queries")
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _HEAD = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^ *--.*\n?", re.MULTILINE)
@@ -60,14 +62,29 @@ class Query(NamedTuple):
         """The dataset's tables in it; where it is scoped, table host is no other than it was."""
         return tables_of(self.sql)
 
-    def ctes(self, schema: str = "") -> list[tuple[str, str]]:
+    @property
+    def nodes(self) -> set[str] | None:
+        """The only nodes whose rows are in its answer, as far as that is certain; None: any."""
+        for relation in self.relations:
+            is_lookup = relation.name == WANTED and "node" in relation.columns and len(_list_tables(self.sql)) == 1
+            if is_lookup or relation.name == SCOPE:
+                place = list(relation.columns).index("node")
+                return {row[place] for row in relation.rows} - {None}
+        return None
+
+    def ctes(self, schema: str = "", narrowed: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str]]:
         """Names and SELECTs that are before it, so that tables have the rows of some nodes only, and silences.
 
-        `schema`: of the tables, where an engine takes their bare names for those that it reads.
+        `schema`: of the tables, where an engine takes their bare names for those that it reads. `narrowed`: what is
+        read in place of some tables.
         """
-        made = {name: _scope(quote(name), schema) for name in self.tables} if self.scoped else {}
+        sources = {name: narrowed.get(name, f"{schema}{quote(name)}") for name in self.tables}
+        if self.scoped:
+            made = {name: _scope(quote(name), source) for name, source in sources.items()}
+        else:
+            made = {name: f"SELECT * FROM {source}" for name, source in narrowed.items()}  # noqa: S608  # our names
         if self.silenced and FINDING in self.tables:
-            made[FINDING] = _with_silences(made.get(FINDING, f"SELECT * FROM {schema}{FINDING}"))  # noqa: S608
+            made[FINDING] = _with_silences(made.get(FINDING, f"SELECT * FROM {sources[FINDING]}"))  # noqa: S608
         return list(made.items())
 
 
@@ -82,8 +99,8 @@ def _with_silences(findings: str) -> str:
     return f"SELECT {', '.join(columns)} FROM ({findings}) AS found LEFT JOIN {SILENCES} AS known ON {same}"  # noqa: S608  # our names
 
 
-def _scope(table: str, schema: str) -> str:
-    return f"SELECT {table}.* FROM {schema}{table} AS {table} SEMI JOIN {SCOPE} ON {table}.node = {SCOPE}.node"  # noqa: S608  # our names
+def _scope(table: str, source: str) -> str:
+    return f"SELECT {table}.* FROM {source} AS {table} SEMI JOIN {SCOPE} ON {table}.node = {SCOPE}.node"  # noqa: S608  # our names
 
 
 class LookupQuery(NamedTuple):
@@ -104,14 +121,20 @@ class LookupQuery(NamedTuple):
 @cache
 def tables_of(sql: str) -> list[str]:
     """The dataset's tables in a statement."""
+    return list(dict.fromkeys(_list_tables(sql)))
+
+
+@cache
+def _list_tables(sql: str) -> list[str]:
+    """As often as they are read."""
     known = set(schema.names())
-    return [name for name in dict.fromkeys(_TABLE.findall(sql)) if name in known]
+    return [name for name in _TABLE.findall(sql) if name in known]
 
 
 @cache
 def _statements(file: str) -> dict[str, str]:
-    text = (resources.files("agent.fleet") / "queries" / f"{file}.sql").read_text(encoding="utf-8")
-    _, *parts = _HEAD.split(text)
+    with open(os.path.join(_FOLDER, f"{file}.sql"), encoding="utf-8") as opened:
+        _, *parts = _HEAD.split(opened.read())
     return {name: _COMMENT.sub("", sql).strip() for name, sql in zip(parts[::2], parts[1::2], strict=True)}
 
 

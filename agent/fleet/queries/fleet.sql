@@ -54,12 +54,13 @@ SELECT count(*) AS switches
 FROM switch
 
 -- name: kinds
--- Nodes by class and by the digests of their rows (agent/fleet/tables.py): one of them, and how many.
+-- Nodes by class and by the digests of their rows (agent/fleet/tables.py): two of them, and how many.
 -- Of what no digest is known each node is alone.
 SELECT
   hardware_class,
   {digests},
   min(node) AS first_node,
+  max(node) AS last_node,
   count(*) AS nodes
 FROM host
 GROUP BY hardware_class, {digests}, CASE WHEN {digest} IS NULL THEN node END

@@ -109,9 +109,24 @@ WHERE numa_memory_gib IS NOT NULL
 GROUP BY hardware_class, numa_memory_gib
 
 -- name: rack_nodes
--- What the racks of nodes are found by.
-SELECT node, hardware_class, chassis_serial
-FROM host
+-- What the racks of nodes are found by: nodes that share a chassis, and how many others have each name but its last
+-- number.
+SELECT hardware_class, chassis, name, count(*) AS nodes
+FROM (
+  SELECT
+    thing.hardware_class AS hardware_class,
+    shared.chassis_serial AS chassis,
+    CASE WHEN shared.chassis_serial IS NULL THEN regexp_replace(thing.node, '[0-9]+$', '0') ELSE thing.node END AS name
+  FROM host AS thing
+  LEFT JOIN (
+    SELECT chassis_serial
+    FROM host
+    WHERE chassis_serial <> ''
+    GROUP BY chassis_serial
+    HAVING count(*) BETWEEN $fewest AND $most
+  ) AS shared ON shared.chassis_serial = thing.chassis_serial
+) AS placed
+GROUP BY hardware_class, chassis, name
 
 -- name: domain_nodes
 -- The NVLink domains of nodes; zeros are no domain.

@@ -11,14 +11,14 @@ from agent.fleet.engines.query import Pending, Row, query
 from agent.fleet.questions.baseline import find_baseline
 from agent.fleet.questions.deviations import Deviation, PeerGroup
 from agent.fleet.questions.options import Options
-from agent.fleet.racks import find_racks
+from agent.fleet.racks import FEWEST, MOST, drop_last_number, find_named_racks
 
 DOMAINS = query("outliers", "domain_nodes")
-RACK_NODES = query("outliers", "rack_nodes")
+RACK_NODES = query("outliers", "rack_nodes").bind(fewest=FEWEST, most=MOST)
 
 
 class Racks:
-    """The rack of each node; all are taken when the first one is asked for."""
+    """The rack of each node; all are found when the first one is asked for."""
 
     def __init__(self, tables: Tables) -> None:
         self._begun = tables.submit(RACK_NODES)
@@ -28,25 +28,36 @@ class Racks:
         return self._begun()
 
     @cached_property
-    def _found(self) -> list[str | None]:
-        return find_racks([row[0] for row in self._rows], [row[2] for row in self._rows])
+    def _chassis(self) -> dict[str, str]:
+        return {name: chassis for _, chassis, name, _ in self._rows if chassis is not None}
 
     @cached_property
-    def of(self) -> dict[str, str]:
-        """By node, those that are known."""
-        return {row[0]: rack for row, rack in zip(self._rows, self._found, strict=True) if rack is not None}
+    def _named(self) -> dict[str, str]:
+        names: Counter[str] = Counter()
+        for _, chassis, name, nodes in self._rows:
+            if chassis is None:
+                names[name] += nodes
+        return find_named_racks(names)
+
+    def find(self, node: str) -> str | None:
+        """None: not known."""
+        return self._chassis.get(node) or self._named.get(drop_last_number(node))
 
     def count_nodes(self, racks: Collection[str]) -> Mapping[tuple[str, str], int]:
         """Nodes of each class in each of these racks."""
-        placed = zip(self._rows, self._found, strict=True) if racks else ()
-        return Counter((row[1], rack) for row, rack in placed if rack is not None and rack in racks)
+        counts: Counter[tuple[str, str]] = Counter()
+        for hardware_class, chassis, name, nodes in self._rows if racks else ():
+            rack = chassis or self._named.get(name)
+            if rack is not None and rack in racks:
+                counts[hardware_class, rack] += nodes
+        return counts
 
 
 def find_shifted_domains(rows: Pending, racks: Racks, of: Mapping[str, str], options: Options) -> Iterator[Deviation]:
     """Nodes with GPUs in another NVLink domain than most nodes of their rack. `rows`: of DOMAINS."""
     placed: dict[tuple[str, str], dict[str, list[str]]] = {}
     for node, name, domain in rows():
-        rack = racks.of.get(node)
+        rack = racks.find(node)
         if name is not None and name in of and rack is not None:
             placed.setdefault((name, rack), {}).setdefault(domain, []).append(node)
     for (name, rack), domains in placed.items():

@@ -103,7 +103,8 @@ def find_duplicates(tables: Tables, options: Options = ORDINARY) -> Duplicates:
     if holders is None or len(holders) > MOST:
         of_kinds = [rows() for rows in [tables.submit(kind_queries.shared) for kind_queries in KIND_QUERIES]]
     else:
-        of_kinds = [tables.fetch_by_keys(kind_queries.of_nodes, holders) for kind_queries in KIND_QUERIES]
+        asked = [tables.submit_by_keys(kind_queries.of_nodes, holders) for kind_queries in KIND_QUERIES]
+        of_kinds = [rows() for rows in asked]
     for kind_queries, kind in zip(KIND_QUERIES, of_kinds, strict=True):
         if kind_queries.kind.table == "address":
             groups += _find_addresses(fleet, kind_queries.kind, kind, notes)

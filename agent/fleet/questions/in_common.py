@@ -160,8 +160,8 @@ def _read_facts(tables: Tables, racks: Racks, known: KnownFacts, nodes: set[str]
     for node, *values, name, digest in tables.fetch_by_keys(FACTS, keys):
         facts_of[node] = dict(known.of(node, name, digest))
         _add_facts(facts_of[node], "host", [_NO_RAIL], values)
-        if node in racks.of:
-            facts_of[node][Fact(_RACK, racks.of[node])] = {_NO_RAIL}
+        if (rack := racks.find(node)) is not None:
+            facts_of[node][Fact(_RACK, rack)] = {_NO_RAIL}
     for table, rows in begun.items():
         for node, rails, *values in rows():
             _add_facts(facts_of.setdefault(node, {}), table, rails, values)

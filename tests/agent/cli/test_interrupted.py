@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from agent.cli.commands import USAGE_ERROR, app
 from agent.cli.main import run
-from agent.cli.plain import COMMANDS, EXPORT_FORMATS, SECONDS, SWITCH, TEXT, TEXTS, parse_plain
+from agent.cli.plain import COMMANDS, ENVIRONMENT, EXPORT_FORMATS, SECONDS, SWITCH, TEXT, TEXTS, parse_plain
+from agent.cli.program import build_full_program
 from fixtures.build import write_capture
 from probes.locks import FOLDER_VARIABLE
 from tests.conftest import ROOT
@@ -151,18 +152,26 @@ def test_a_process_that_holds_a_lock_is_named_and_the_fact_is_read(
 # What is read without typer is read as typer reads it.
 
 
-PROGRAM: Any = typer.main.get_command(app)
+PROGRAM: Any = typer.main.get_command(build_full_program(app))
 
 
 def read_by_typer(command: str, arguments: list[str]) -> dict[str, Any] | None:
     """The values that typer's command would run with; None: it refuses."""
     try:
-        context = PROGRAM.commands[command].make_context(command, list(arguments))
+        context = find_command(command).make_context(command, list(arguments))
     except USAGE_ERROR:
         return None
-    several = {param.name for param in PROGRAM.commands[command].params if param.nargs < 0 or _may_come_again(param)}
+    several = {param.name for param in find_command(command).params if param.nargs < 0 or _may_come_again(param)}
     values = {name: tuple(value or ()) if name in several else value for name, value in context.params.items()}
     return {name: value for name, value in values.items() if name != "help"}
+
+
+def find_command(name: str) -> Any:
+    """What typer made of it; of a command of `fleet`, too."""
+    found = PROGRAM
+    for word in name.split():
+        found = found.commands[word]
+    return found
 
 
 def _may_come_again(param: Any) -> bool:
@@ -171,11 +180,12 @@ def _may_come_again(param: Any) -> bool:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_tables_are_those_of_typer(command: str) -> None:
-    """Every flag of a command with its parameter, kind and choices; none more."""
-    options = {flag: option for option in PROGRAM.commands[command].params for flag in option.opts}
-    options.pop("--help", None)
-    for argument in ("path", "paths"):  # of `scan` and `job`, by their place
+    """Every flag of a command with its parameter, kind and choices; none more, but what is left to typer."""
+    options = {flag: option for option in find_command(command).params for flag in option.opts}
+    for argument in ("path", "paths", "name"):  # of `scan`, `job` and `fleet findings`, by their place
         options.pop(argument, None)
+    for left in ("--help", "--majority", "--fewest"):
+        options.pop(left, None)
     if command == "export":
         assert EXPORT_FORMATS == tuple(options.pop("form").type.choices)
     kinds: dict[str, Any] = {}
@@ -183,6 +193,7 @@ def test_the_tables_are_those_of_typer(command: str) -> None:
         number = SECONDS if option.type.name.startswith("float") else TEXTS if option.multiple else TEXT
         kinds[flag] = SWITCH if option.is_flag else tuple(getattr(option.type, "choices", ())) or number
         assert option.name == COMMANDS[command][flag][0]
+        assert option.envvar == (ENVIRONMENT.get(option.name) if command.startswith("fleet ") else None)
 
     assert {flag: kind for flag, (_, kind) in COMMANDS[command].items()} == kinds
 
@@ -197,7 +208,7 @@ WORDS = st.sampled_from(
 @given(st.sampled_from(list(COMMANDS)), st.lists(WORDS, max_size=6))
 def test_any_line_is_read_alike_or_left_to_typer(command: str, words: list[str]) -> None:
     """Help, errors and whatever is unusual are typer's; no value is another."""
-    plain = parse_plain([command, *words])
+    plain = parse_plain([*command.split(), *words])
 
     assert plain is None or (command, read_by_typer(command, words)) == plain
 
@@ -207,17 +218,46 @@ def test_any_line_is_read_alike_or_left_to_typer(command: str, words: list[str])
     ["scan", "scan --source x --format json --timeout 30", "check -q --as npd", "export prometheus -o x --root=/host",
      "scan --state-dir d --output=r.json", "scan -", "scan dmesg.txt --format json", "job run.log --timeout 60",
      "job a.log b.log --report r.json --report=s.json", "scan --source - -q",
-     "check --report r.json --max-age 60 --fail-on error"],
+     "check --report r.json --max-age 60 --fail-on error", "fleet outliers --dataset d", "fleet findings gpu[1-8]",
+     "fleet summary --where cluster=a --where class=H100 --format=csv -o s.csv", "fleet duplicates --no-color"],
 )  # fmt: skip
 def test_lines_of_every_day_need_no_typer(line: str) -> None:
-    """What timers, monitoring and jobs call."""
-    command, *rest = line.split()
+    """What timers, monitoring and jobs call, and questions of the fleet."""
+    words = line.split()
+    size = 2 if words[0] == "fleet" else 1
+    command, rest = " ".join(words[:size]), words[size:]
 
-    assert (command, read_by_typer(command, rest)) == parse_plain([command, *rest])
+    assert (command, read_by_typer(command, rest)) == parse_plain(words)
+
+
+@pytest.mark.parametrize("value", ["d", "", "-d"])
+@pytest.mark.parametrize("words", [[], ["--dataset", "other"]])
+def test_a_dataset_may_be_in_the_environment(monkeypatch: pytest.MonkeyPatch, value: str, words: list[str]) -> None:
+    """An empty value is none; one that looks like an option is left to typer."""
+    monkeypatch.setenv("FABRICSCOPE_DATASET", value)
+    plain = parse_plain(["fleet", "outliers", *words])
+
+    assert plain == (None if value == "-d" else ("fleet outliers", read_by_typer("fleet outliers", words)))
 
 
 @pytest.mark.parametrize(
-    "line", ["", "export", "export form", "capture -o x", "scan --help", "scan --unknown", "rules", "job", "scan a b"]
+    "line",
+    [
+        "",
+        "export",
+        "export form",
+        "capture -o x",
+        "scan --help",
+        "scan --unknown",
+        "rules",
+        "job",
+        "scan a b",
+        "fleet",
+        "fleet html",
+        "fleet outliers --majority 0.9",
+        "fleet outliers x",
+        "fleet findings a b",
+    ],
 )
 def test_the_rest_is_left_to_typer(line: str) -> None:
     """Other commands, help, and what is wrong."""

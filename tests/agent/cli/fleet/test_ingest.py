@@ -106,7 +106,7 @@ def test_what_cannot_be_done_is_one_line(
 def test_without_the_extra_it_says_how_to_install_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.cli.fleet.options.find_spec", lambda name: None if name == "pyarrow" else object())
+    monkeypatch.setattr("agent.cli.fleet.open_tables.find_spec", lambda name: None if name == "pyarrow" else object())
 
     assert run(["fleet", "ingest", str(tmp_path), "--dataset", str(tmp_path / "d")]) == 2
     assert "pip install '.[fleet]' (missing: pyarrow)" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from agent.cli.fleet import fleet
+from agent.cli.fleet.commands import fleet
 from agent.cli.main import run
 from tests.agent.fleet.small import finding, node, report, take
 from tests.agent.netbox.server import dripping

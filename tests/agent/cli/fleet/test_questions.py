@@ -19,7 +19,7 @@ import psutil
 import pytest
 from pyarrow import parquet
 
-from agent.cli.fleet import options
+from agent.cli.fleet import open_tables
 from agent.cli.main import run
 from tests.agent.fleet.small import finding, node, report, take
 from tests.conftest import ROOT
@@ -40,8 +40,8 @@ from agent.fleet.engines.duckdb_files import Embedded
 if sys.argv[1] == "hears nothing":
     Embedded.close = lambda self: time.sleep(100)
 answered = Embedded._run_query
-endless = {"sql": "select count(*) from range(1000000000000)", "parameters": None}
-Embedded._run_query = lambda self, bound, *how: answered(self, bound._replace(**endless), *how)
+endless = {"sql": "select count(*) from range(1000000000000)", "parameters": {}}
+Embedded._run_query = lambda self, query, *how: answered(self, query._replace(**endless), *how)
 sys.exit(run(sys.argv[2:]))
 """
 BUSY_SECONDS = 1.5  # of a processor: a third of it is the start, then the query runs
@@ -324,9 +324,9 @@ def test_a_question(tmp_path: Path, real_commands: None, how: str) -> None:
 def test_what_duckdb_heard_itself(tmp_path: Path) -> None:
     take(tmp_path / "d", report())
     before = threading.active_count()
-    with pytest.raises(KeyboardInterrupt), options.open_engine(str(tmp_path / "d"), None):
+    with pytest.raises(KeyboardInterrupt), open_tables.open_engine(str(tmp_path / "d"), None):
         raise RuntimeError("Query interrupted")
-    with pytest.raises(RuntimeError, match="another"), options.open_engine(str(tmp_path / "d"), None):
+    with pytest.raises(RuntimeError, match="another"), open_tables.open_engine(str(tmp_path / "d"), None):
         raise RuntimeError("another")
     assert threading.active_count() <= before
 

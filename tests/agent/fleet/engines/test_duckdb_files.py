@@ -12,10 +12,12 @@ from pyarrow import parquet
 from agent.fleet import columns
 from agent.fleet.dataset import open_dataset
 from agent.fleet.engines import connect, schema
-from agent.fleet.engines.engine import EngineRefused
-from agent.fleet.engines.query import table_query
+from agent.fleet.engines.engine import EngineRefused, Where, narrow
+from agent.fleet.engines.query import lookup, table_query
 from agent.fleet.questions.outliers import find_outliers
 from agent.fleet.questions.summary import build_summary
+from agent.fleet.table import TEXT
+from tests.agent.fleet.engines.statements import statements
 from tests.agent.fleet.small import report, take, taken
 
 
@@ -198,3 +200,41 @@ def test_another_engine_needs_its_extra(monkeypatch):
         connect("postgres://u:secret@h/d", None)
     with pytest.raises(EngineRefused, match="no such engine"):
         connect("nonsense://h", None)
+
+
+@pytest.fixture
+def buckets(tmp_path, monkeypatch):
+    """A dataset of four buckets, of which `n3` is in one."""
+    monkeypatch.setattr("agent.fleet.ingest.run.NODES_A_BUCKET", 4)
+    take(tmp_path / "dataset", *(report(f"n{n}") for n in range(16)))
+    assert open_dataset(str(tmp_path / "dataset")).manifest.buckets == 4
+    return tmp_path / "dataset"
+
+
+def test_rows_of_some_nodes_are_read_from_their_buckets(buckets):
+    dataset = open_dataset(str(buckets))
+    (own,) = dataset.latest("host", [dataset.bucket("n3")])
+    engine = engine_of(buckets)
+    asked = lookup({"node": TEXT}, "job_hosts", "now", columns="thing.os", table='"host"')
+    before = engine.fetch_by_keys(asked, [("n3",)])
+    for path in {*dataset.latest("host")} - {own}:
+        os.remove(path)
+    assert engine.fetch_by_keys(asked, [("n3",)]) == before
+    assert narrow(engine, Where(nodes=("n3",))).rows(table_query("host", ["node"])) == [("n3",)]
+    with pytest.raises(EngineRefused):
+        engine.rows(table_query("host", ["node"]))
+    engine.close()
+
+
+def test_of_some_buckets_every_lookup_reads_the_same(buckets, monkeypatch):
+    engine = engine_of(buckets)
+    by_node = {
+        name: query._replace(relations=(query.relations[0]._replace(rows=[("n3",)]),))
+        for name, query in statements().items()
+        if [list(relation.columns) for relation in query.relations] == [["node"]]
+    }
+    some = {name: sorted(engine.rows(query), key=str) for name, query in by_node.items()}
+    monkeypatch.setattr(type(engine), "_narrow", lambda *_: {})
+    assert some == {name: sorted(engine.rows(query), key=str) for name, query in by_node.items()}
+    assert sum(bool(rows) for rows in some.values()) > 10
+    engine.close()
