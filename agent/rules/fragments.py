@@ -30,6 +30,7 @@ _CHOSEN = frozenset({"ib-rate-degraded", "roce-speed-degraded", "nic-fw-mixed"})
 _SPEED_FIELDS = ("port.rate_gbit_s", "netdev.speed_gbit_s")
 _STATES = frozenset({"roce-link-down", "roce-speed-degraded"})  # all ports alike: the network, or nothing is cabled
 _NOTED = frozenset({"roce-no-ip"})  # what a list of GIDs is saved for: a note counts
+_OF_PATHS = "affinity-gpu-far-from-nic"  # the matrix has all NICs: few GPUs without one near count
 _OF_JOBS = "roce-gid-index-wrong"  # a setting of NCCL: GPU jobs use these ports, however many have it wrong
 _DARK = "dark"  # the cause of a note about a module without light: it was saved because of it
 _WIRE_IS_UP = ("vf-policy", "vf-guid")
@@ -238,6 +239,8 @@ def describe_assumption(fault: Fail) -> str:
         return (
             "What this means here depends on whether the port is InfiniBand or Ethernet, which the source leaves open."
         )
+    if fault.subject.startswith("gpu:"):
+        return "Whether the server is built so, or a NIC is in another slot or missing, its PCI list shows. As it is:"
     what, them = ("these ports are", "them") if fault.subject == "node" else (f"{fault.label} is", "it")
     return f"What this means here depends on what {what} for, which the source leaves open. If GPU jobs use {them}:"
 
@@ -281,6 +284,7 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         for second in _find_second_port(assumed, rule):
             if why := _find_open_reason(second, open_reasons):
                 yield replace(second, confidence="low", depends_on=why)
+    is_odd_gpu = rule.name == _OF_PATHS and sum(isinstance(answer, Fail) for answer in again) <= len(again) * _FEW
     is_odd_one = rule.name in _COMPARED and _are_odd_siblings(assumed, again)
     for fault in again:
         why = None if isinstance(fault, Pass) else _find_open_reason(fault, open_reasons)
@@ -294,7 +298,12 @@ def find_in_fragment(assumed: RuleContext, rule: Rule, answers: Sequence[Result]
         ):
             note = lower_to_note(replace(fault, confidence="low", depends_on=why))
             yield of_interface(note) if assumes_nics else note
-        elif rule.name == _OF_JOBS or _is_of_nic(assumed, fault.subject) or _is_certain_of_node(assumed, fault):
+        elif (
+            rule.name == _OF_JOBS
+            or is_odd_gpu
+            or _is_of_nic(assumed, fault.subject)
+            or _is_certain_of_node(assumed, fault)
+        ):
             low = replace(fault, confidence="low", depends_on=why)
             low = of_interface(low) if assumes_nics else low
             may_be_meant = (

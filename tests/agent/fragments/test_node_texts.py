@@ -14,6 +14,13 @@ _ROWS = (  # of `nvidia-smi topo -m`: GPU1 reaches the others over PCIe
     "GPU2  NV18 NODE  X  NV18 NV18 NODE NODE 0-31 0 N/A",
     "GPU3  NV18 SYS NV18  X  NV18 SYS SYS 32-63 1 N/A",
 )
+_BESIDE_NICS = (  # {nic}: from GPU1 to NIC1
+    "\tGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tNIC2\tNIC3\tCPU Affinity\tNUMA Affinity\n"
+    "GPU0\t X \tNV18\tNV18\tNV18\tPIX\tNODE\tSYS\tSYS\t0-47\t0\n"
+    "GPU1\tNV18\t X \tNV18\tNV18\tNODE\t{nic}\tSYS\tSYS\t0-47\t0\n"
+    "GPU2\tNV18\tNV18\t X \tNV18\tSYS\tSYS\tPIX\tNODE\t48-95\t1\n"
+    "GPU3\tNV18\tNV18\tNV18\t X \tSYS\tSYS\tNODE\t{other}\t48-95\t1\n"
+)
 _ENTRY = (
     '{{"@odata.type":"#LogEntry.v1_3_0.LogEntry","Created":"2026-02-0{day}T04:00:00Z","EntryCode":"{code}",'
     '"Links":{{}},"Message":"{message}","SensorNumber":87,"SensorType":"Power Supply / Converter",'
@@ -28,6 +35,17 @@ def test_a_matrix_without_its_heading(tmp_path: Path) -> None:
     (finding,) = warnings_of(scan_text(tmp_path, "\n".join(_ROWS), "chat.txt"))
 
     assert ("nvlink-path-missing", "GPU1") == (finding.rule, finding.label)
+
+
+@pytest.mark.parametrize(
+    ("nic", "other", "expected"), [("PIX", "PIX", []), ("NODE", "PIX", ["GPU1"]), ("NODE", "NODE", [])]
+)
+def test_a_matrix_in_which_one_gpu_has_no_nic_near(tmp_path: Path, nic: str, other: str, expected: list[str]) -> None:
+    """The matrix has every NIC; where half of the GPUs have none near, the server is built so."""
+    found = warnings_of(scan_text(tmp_path, _BESIDE_NICS.format(nic=nic, other=other), "chat.txt"))
+
+    assert [("affinity-gpu-far-from-nic", label) for label in expected] == [(one.rule, one.label) for one in found]
+    assert all("or a NIC is in another slot or missing" in one.impact for one in found)
 
 
 @pytest.mark.parametrize(
