@@ -39,17 +39,21 @@ def encode_report(report: Report) -> bytes:
 
     Indented by 2; on one line if only that fits the size limit (some 3,000 functions).
     """
-    compact = encode_line(report)
+    compact = _encode(report)
     indented = msgspec.json.format(compact, indent=2) + b"\n"
-    return indented if len(indented) <= REPORT_LIMIT_BYTES else compact
+    return indented if len(indented) <= REPORT_LIMIT_BYTES else compact + b"\n"
 
 
 def encode_line(report: Report) -> bytes:
     """The same JSON on one line, with a final newline; of very many GPUs without their pairs. Raises ReportError."""
-    data = msgspec.json.encode(report, order="deterministic") + b"\n"
-    if len(data) > REPORT_LIMIT_BYTES:
-        data = msgspec.json.encode(_without_gpu_pairs(report), order="deterministic") + b"\n"
-    if len(data) > REPORT_LIMIT_BYTES:
+    return _encode(report) + b"\n"
+
+
+def _encode(report: Report) -> bytes:
+    data = msgspec.json.encode(report, order="deterministic")
+    if len(data) >= REPORT_LIMIT_BYTES:
+        data = msgspec.json.encode(_without_gpu_pairs(report), order="deterministic")
+    if len(data) >= REPORT_LIMIT_BYTES:
         raise ReportError(
             f"the report of this machine has {len(data)} bytes, and at most {REPORT_LIMIT_BYTES} can be kept"
         )

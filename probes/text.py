@@ -244,7 +244,7 @@ ESCAPES = lazy_pattern(r"\x1b\[[0-9;]{0,16}m")  # colours, as tools put them int
 
 
 PCI_ADDRESS = r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"  # as the kernel prints it
-_PCI_ADDRESS = lazy_pattern(PCI_ADDRESS)
+PCI_ADDRESS_PARTS = r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])"
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # Names of parts, as any tool, driver or program writes them; without groups, to stand within the patterns of readers
 RDMA_DEVICE = (
@@ -315,7 +315,7 @@ def is_pci_address(name: str) -> bool:
     >>> is_pci_address("0000:19:00.0"), is_pci_address("0000:19:00.0:pcie001")
     (True, False)
     """
-    return _PCI_ADDRESS.fullmatch(name) is not None
+    return re.fullmatch(PCI_ADDRESS_PARTS, name) is not None
 
 
 def parse_digits(text: str | None, most: int) -> int | None:

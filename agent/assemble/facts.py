@@ -11,8 +11,9 @@ import msgspec
 
 from agent.model.labels import natural
 from probes.probe import Outcome
+from probes.text import PCI_ADDRESS_PARTS
 
-_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
+_ADDRESS = re.compile(PCI_ADDRESS_PARTS)
 
 Key = tuple[int | str, ...]
 
@@ -56,8 +57,8 @@ def build_row(kind: type[S], facts: Any, **computed: Any) -> S:
 
     A table is sorted, a sequence is a list. What the probe did not read (None) is what the row has by default.
     """
-    for name in _shared_fields(kind, facts.__class__):
-        if name not in computed and (value := getattr(facts, name)) is not None:
+    for name, value in zip(_shared_fields(kind, facts.__class__), facts, strict=True):
+        if value is not None and name is not None and name not in computed:
             computed[name] = value if value.__class__ in _PLAIN else _to_plain(value)
     return kind(**computed)
 
@@ -66,8 +67,9 @@ _PLAIN = frozenset((str, int, float, bool))
 
 
 @cache
-def _shared_fields(kind: type[msgspec.Struct], facts: Any) -> tuple[str, ...]:
-    return tuple(name for name in kind.__struct_fields__ if name in facts._fields)
+def _shared_fields(kind: type[msgspec.Struct], facts: Any) -> tuple[str | None, ...]:
+    """The facts' names, by their places; None: the row has no such field."""
+    return tuple(name if name in kind.__struct_fields__ else None for name in facts._fields)
 
 
 def _to_plain(value: Any) -> Any:

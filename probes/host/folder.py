@@ -255,10 +255,12 @@ def _list_kinds(directory: str | int) -> dict[str, int]:
     """What a directory holds, without another system call: S_IFREG, S_IFDIR; 0: anything else."""
     with os.scandir(directory) as entries:
         return {
-            intern(entry.name): stat.S_IFREG
-            if entry.is_file(follow_symlinks=False)
+            intern(entry.name): 0
+            if entry.is_symlink()
+            else stat.S_IFREG
+            if entry.is_file()
             else stat.S_IFDIR
-            if entry.is_dir(follow_symlinks=False)
+            if entry.is_dir()
             else 0
             for entry in entries
         }

@@ -49,7 +49,7 @@ def job_of_cgroup(text: str) -> str | None:
     >>> job_of_cgroup("0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0")
     'Slurm job 4711'
     """
-    match = _SLURM_JOB.search(text)
+    match = _SLURM_JOB.search(text) if text else None
     if match:
         return f"Slurm job {match[1]}"
     return "a Kubernetes pod" if "kubepods" in text else None

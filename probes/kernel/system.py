@@ -196,7 +196,7 @@ def parse_version(text: str) -> str | None:
     >>> parse_version("Linux version 6.8.0-49-generic (buildd@lcy02) (gcc 13.2.0) #49-Ubuntu SMP")
     '6.8.0-49-generic'
     """
-    match = _VERSION.match(text)
+    match = _VERSION.match(text) if text else None
     return match[1] if match else None
 
 
@@ -206,7 +206,7 @@ def parse_os_release(text: str) -> str | None:
     >>> parse_os_release('NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 22.04.5 LTS"\n')
     'Ubuntu 22.04.5 LTS'
     """
-    match = _PRETTY_NAME.search(text)
+    match = _PRETTY_NAME.search(text) if text else None
     if not match:
         return None
     value = match[1].strip()
@@ -256,7 +256,7 @@ def arch_of(cpuinfo: str, kernel: str | None) -> str | None:
     ('x86_64', 'aarch64')
     """
     named = next((arch for arch in MACHINE_SUFFIXES if (kernel or "").endswith(f".{arch}")), None)
-    if named:
+    if named or not cpuinfo:
         return named
     if _X86_64.search(cpuinfo):
         return "x86_64"

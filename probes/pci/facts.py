@@ -121,19 +121,27 @@ class PciFunctionBuilder:
         self.cut = self.cut and other.cut
 
     def add_config(self, space: ConfigSpace) -> None:
-        """Take over what config space states. Fields that are there already stay: the kernel's word comes first.
+        """Take over what config space states, beside what is there: see `merge_config`."""
+        self.set_merged(merge_config(self.fields, space, reads_link_control_2(space, self.address)), space)
 
-        But for the speed that a port is capable of: the kernel takes the highest of LnkCap2, which may list speeds
-        that LnkCap, and so the port, does not go to (Thunderbolt bridges, ports that are strapped down).
-        """
+    def set_merged(self, fields: dict[str, Any], space: ConfigSpace) -> None:
+        """Fields with those of config space, and what it states of the functions below."""
+        self.fields = fields
         self.secondary_bus = space.secondary_bus
         self.virtual_functions = space.virtual_functions
-        link = space.pcie
-        config = _config_fields(space, link is not None and has_link_control_2(link.port_type, self.address))
-        stated = {name: value for name, value in self.fields.items() if value is not None}
-        if "max_link_speed_gt_s" in config:
-            stated["max_link_speed_gt_s"] = config["max_link_speed_gt_s"]
-        self.fields = {**config, **stated}
+
+
+def merge_config(fields: Mapping[str, Any], space: ConfigSpace, with_link_control_2: bool) -> dict[str, Any]:
+    """Fields with what config space states. Those that are there already stay: the kernel's word comes first.
+
+    But for the speed that a port is capable of: the kernel takes the highest of LnkCap2, which may list speeds
+    that LnkCap, and so the port, does not go to (Thunderbolt bridges, ports that are strapped down).
+    """
+    config = _config_fields(space, with_link_control_2)
+    stated = {name: value for name, value in fields.items() if value is not None}
+    if "max_link_speed_gt_s" in config:
+        stated["max_link_speed_gt_s"] = config["max_link_speed_gt_s"]
+    return {**config, **stated}
 
 
 def build_functions(drafts: Sequence[PciFunctionBuilder]) -> tuple[PciFunction, ...]:
@@ -154,6 +162,7 @@ def build_functions(drafts: Sequence[PciFunctionBuilder]) -> tuple[PciFunction, 
             fields["physical_function"] = physical.get(draft.address)
         parent, root_bus = placed[draft.address]
         done.append(PciFunction(draft.address, parent, root_bus, **fields))
+        draft.fields = {}  # of a large host they are a megabyte
     return tuple(done)
 
 
@@ -219,3 +228,8 @@ def _config_fields(space: ConfigSpace, with_link_control_2: bool) -> Mapping[str
 def has_link_control_2(port_type: str | None, address: str) -> bool:
     """Whether LnkCtl2 means something: below a link only in function 0 of the device, elsewhere it is reserved."""
     return port_type not in ("endpoint", "legacy_endpoint") or address_key(address)[2:] == (0, 0)
+
+
+def reads_link_control_2(space: ConfigSpace, address: str) -> bool:
+    """The same of a function's config space."""
+    return space.pcie is not None and has_link_control_2(space.pcie.port_type, address)

@@ -10,21 +10,28 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from probes.host.folder import LiveFiles
 from probes.host.interface import Absent, Host, ReadError, error_from_errno
 from probes.host_reader import SLEEPING, FileFacts, list_saved, parse_files
 from probes.pci.config_space import HEADER_BYTES, ConfigSpace, decode
-from probes.pci.facts import PciFacts, PciFunction, PciFunctionBuilder, build_functions
+from probes.pci.facts import (
+    PciFacts,
+    PciFunction,
+    PciFunctionBuilder,
+    build_functions,
+    merge_config,
+    reads_link_control_2,
+)
 from probes.pci.tree import Place, bus_of, place_in_path
 from probes.probe import Gap, Reading
 from probes.text import is_pci_address, lazy_pattern
 
-_SPEED = lazy_pattern(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*GT/s(?:\s+PCIe)?\s*")
-_DECIMAL = lazy_pattern(r"\s*(-?\d{1,12})\s*")
-_ID = lazy_pattern(r"\s*(0x[0-9a-f]{2,8})\s*", re.IGNORECASE)
+_SPEED = r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*GT/s(?:\s+PCIe)?\s*"
+_HEX = "0123456789abcdef"
+_MOST_DIGITS = 12
 _RANGE = lazy_pattern(r"\s*0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s+0x([0-9a-f]{1,16})\s*", re.IGNORECASE)
 _NO_BAR = "0x0000000000000000 0x0000000000000000 0x0000000000000000"
 _DIFFERENT = 512  # functions of a host of which what was read is kept, for the others that have the same
@@ -38,7 +45,7 @@ def link_speed(text: str) -> float | None:
     >>> link_speed("32.0 GT/s PCIe"), link_speed("8 GT/s"), link_speed("Unknown speed")
     (32.0, 8.0, None)
     """
-    match = _SPEED.fullmatch(text)
+    match = re.fullmatch(_SPEED, text)
     return float(match.group(1)) if match else None
 
 
@@ -49,8 +56,9 @@ def decimal(text: str) -> int | None:
     >>> decimal("-1"), decimal("16\\n"), decimal("")
     (-1, 16, None)
     """
-    match = _DECIMAL.fullmatch(text)
-    return int(match.group(1)) if match else None
+    number = text.strip()
+    digits = number.removeprefix("-")
+    return int(number) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
 
 
 @lru_cache(maxsize=512)
@@ -60,8 +68,10 @@ def identifier(text: str) -> str | None:
     >>> identifier("0x030200"), identifier("0x10DE\\n"), identifier("10de")
     ('0x030200', '0x10de', None)
     """
-    match = _ID.fullmatch(text)
-    return match.group(1).lower() if match else None
+    number = text.strip().lower()
+    digits = number.removeprefix("0x")
+    is_hexadecimal = 2 <= len(digits) <= 8 and not digits.strip(_HEX)  # a pattern takes as long to compile as 500 calls
+    return number if is_hexadecimal and len(number) == len(digits) + 2 else None
 
 
 def bars(text: str) -> dict[str, int] | None:
@@ -134,10 +144,13 @@ _LINK: FileFacts = {  # these and "config" read registers, and wake the device
     "max_link_speed": ("max_link_speed_gt_s", link_speed),
     "max_link_width": ("max_link_width", decimal),
 }
+_OF_HEADER = ("vendor", "device", "subsystem_vendor", "subsystem_device", "revision")  # a quirk may set `class` alone
+_IN_CONFIG = (*_OF_HEADER, *_LINK)
+_NO_VENDOR = "0x0000"
 _LINKS = {"driver": "driver", "physfn": "physical_function", "iommu_group": "iommu_group"}
 _IN_KERNEL = (*_IN_MEMORY, *_AER)
 Answer = bytes | ConfigSpace | ReadError
-_decoded: dict[bytes, tuple[bytes, ConfigSpace]] = {}
+_decoded: dict[bytes, tuple[bytes, ConfigSpace, tuple[str, ...]]] = {}
 _ALL_ONES_WIDTH = 63  # the width field of a link status that reads as all-ones
 _MODEL = ("vendor", "device", "subsystem_vendor", "subsystem_device", "class_code")
 _NAMED = ("0x03", "0x12", "0x02", "0x0680", "0x0604", "0x0108")  # GPUs, NICs, switches, NVMe: what people look for
@@ -233,18 +246,24 @@ def _fill(host: Host, draft: PciFunctionBuilder, folders: list[str]) -> None:
     """Read one function: its files, its links, and config space for what the kernel does not show."""
     answers = _read_function(host, folders)
     config = answers.pop("config", None)
-    draft.fields = fields = dict(_parse_function(tuple(answers.items())))
-    fields["vanished"] |= isinstance(config, ReadError) and config.code == "ENODEV"
+    files = tuple(answers.items())
+    if isinstance(config, ConfigSpace):
+        fields = dict(_merge(files, config, reads_link_control_2(config, draft.address)))
+        draft.set_merged(fields, config)
+    else:
+        draft.fields = fields = dict(_parse_function(files))
+        if not fields["asleep"]:
+            fields["gone"] = fields.get("current_link_width") == _ALL_ONES_WIDTH
+        fields["vanished"] |= isinstance(config, ReadError) and config.code == "ENODEV"
     _add_links(host, fields, folders)
-    if fields.get("virtual_functions") is None and fields.get("virtual_functions_supported") is not None:
+    if "sriov_totalvfs" in answers and _are_counted(_parse_function(files)):
         links = {name for folder in folders for name in _names_in(host, folder) if name.startswith("virtfn")}
         fields["virtual_functions"] = len(links)
-    if isinstance(config, bytes):
-        config = _decode_file(config)
-    if isinstance(config, ConfigSpace):
-        draft.add_config(config)
-    elif not fields["asleep"]:
-        fields["gone"] = fields.get("current_link_width") == _ALL_ONES_WIDTH
+
+
+def _are_counted(fields: Mapping[str, Any]) -> bool:
+    """Whether its virtual functions are counted by their links: no file states how many of those that it can have."""
+    return fields.get("virtual_functions") is None and fields.get("virtual_functions_supported") is not None
 
 
 def _read_function(host: Host, folders: list[str]) -> dict[str, Answer]:
@@ -257,7 +276,33 @@ def _read_function(host: Host, folders: list[str]) -> dict[str, Answer]:
     if isinstance(host, LiveFiles):  # every register of config space is a question to the device
         answers |= _answers(host, folders, (*in_memory, *_LINK))
         return answers | {"config": _read_config(host, folders[0])}
-    return answers | _answers(host, folders, (*in_memory, *_LINK, "config"))
+    answers |= _answers(host, folders, _names_beside_config(host.live, host.kind))
+    missing = _IN_CONFIG
+    if isinstance(config := answers.get("config"), bytes):
+        _, space, not_held = _decode_file(config)
+        answers["config"] = space
+        if answers.get("class") == f"{space.class_code}\n".encode():  # else one of both is not the device's
+            missing = not_held
+    return answers | _answers(host, folders, missing) if missing else answers
+
+
+@cache
+def _names_beside_config(live: bool, kind: str) -> tuple[str, ...]:
+    """The files that are read in any case. Of a capture those of the link are, too: it has the errors of each."""
+    in_config = _IN_CONFIG if kind == "tree" else _OF_HEADER
+    names = (*_IN_KERNEL, *(() if live else _BEHIND_A_LOCK), *_LINK)
+    return (*(name for name in names if name not in in_config), "config")
+
+
+def _list_not_held(space: ConfigSpace) -> tuple[str, ...]:
+    """The files whose registers config space does not have: what it has needs no file of its own, which are half of
+    all files."""
+    if space.vendor in (None, _NO_VENDOR):
+        return _IN_CONFIG
+    link = space.pcie._asdict() if space.pcie else {}
+    held = {name for name in _OF_HEADER if getattr(space, name) is not None}
+    held |= {*_LINK} if None not in [link.get(field) for field, _ in _LINK.values()] else set()
+    return tuple(name for name in _IN_CONFIG if name not in held)
 
 
 def _sleeps(answers: Mapping[str, Answer]) -> bool:
@@ -290,6 +335,11 @@ def _parse_function(answers: tuple[tuple[str, Answer], ...]) -> Mapping[str, Any
     return fields
 
 
+@lru_cache(maxsize=_DIFFERENT)
+def _merge(files: tuple[tuple[str, Answer], ...], space: ConfigSpace, with_link_control_2: bool) -> Mapping[str, Any]:
+    return merge_config(_parse_function(files), space, with_link_control_2)
+
+
 def _answers(host: Host, folders: list[str], names: tuple[str, ...]) -> dict[str, Answer]:
     answers: dict[str, Answer] = {**host.attributes(folders[0], names)}
     for folder in folders[1:]:
@@ -312,15 +362,17 @@ def _read_config(host: LiveFiles, folder: str) -> ConfigSpace | ReadError:
         return why
 
 
-def _decode_file(config: bytes) -> ConfigSpace:
-    """Config space of a recording: most functions have what another one has, which its first bytes find."""
+def _decode_file(config: bytes) -> tuple[bytes, ConfigSpace, tuple[str, ...]]:
+    """Config space of a recording, decoded, and the files that it leaves to be read: most functions have what another
+    one has, which its first bytes find."""
     head = config[:HEADER_BYTES]
     same = _decoded.get(head)
     if same is None or same[0] != config:
         if len(_decoded) >= _DIFFERENT:
             _decoded.clear()
-        same = _decoded[head] = config, decode(config)
-    return same[1]
+        space = decode(config)
+        same = _decoded[head] = config, space, _list_not_held(space)
+    return same
 
 
 def _texts(answers: Mapping[str, Answer]) -> dict[str, str]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 
-from probes.text import lazy_pattern, require
+from probes.text import PCI_ADDRESS_PARTS, is_pci_address, require
 
 Place = tuple[
     str | None, str | None
 ]  # (address of the bridge above, root bus "0000:15"); None: none above, or not known
 
 UNPLACED: Place = (None, None)
-
-_ADDRESS = lazy_pattern(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])")
-_ROOT = lazy_pattern(r"pci([0-9a-f]{4,8}:[0-9a-f]{2})")
 
 
 @lru_cache(maxsize=1024)
@@ -24,7 +22,7 @@ def address_key(address: str) -> tuple[int, int, int, int]:
     >>> address_key("10000:e1:00.0")
     (65536, 225, 0, 0)
     """
-    match = require(_ADDRESS.fullmatch(address), f"not a PCI address: {address[:40]!r}")
+    match = require(re.fullmatch(PCI_ADDRESS_PARTS, address), f"not a PCI address: {address[:40]!r}")
     domain, bus, device, function = match.groups()
     return int(domain, 16), int(bus, 16), int(device, 16), int(function)
 
@@ -64,8 +62,8 @@ def place_in_path(path: str, listed: Container[str]) -> Place:
     """
     above = None
     for part in reversed(path.rstrip("/").split("/")[:-1]):
-        if part.startswith("pci") and (root := _ROOT.fullmatch(part)) is not None:
-            return above, root.group(1)
+        if part.startswith("pci") and is_pci_address(f"{part[3:]}:00.0"):
+            return above, part[3:]
         if above is None and part in listed:
             above = part
     return UNPLACED

@@ -168,7 +168,7 @@ def _is_near_enough(context: RuleContext) -> bool:
 
 
 def _is_at_least(pattern: str, text: str | None, least: tuple[int, int]) -> bool | None:
-    match = re.match(pattern, text or "")
+    match = re.match(pattern, text) if text else None
     return (int(match[1]), int(match[2])) >= least if match else None
 
 

@@ -91,7 +91,7 @@ def test_a_gpu_below_a_root_port() -> None:
 def test_config_space_adds_what_the_kernel_does_not_say() -> None:
     """The kernel's own word on the link stays; registers fill the rest."""
     config = express(device=(1, 0x2810), link=(0x0104, 0, 0x1084), extended={0x0D: bytes.fromhex("1f001d00")})
-    host = PciHost().function("pci0000:15/0000:15:01.0", GPU_FILES | {"config": config})
+    host = PciHost(kind="capture").function("pci0000:15/0000:15:01.0", GPU_FILES | {"config": config})
 
     gpu = functions(host)["0000:15:01.0"]
 
@@ -109,11 +109,23 @@ def test_config_space_adds_what_the_kernel_does_not_say() -> None:
 
 def test_a_port_is_capable_of_what_its_own_register_says() -> None:
     """The kernel's max_link_speed is the highest of a list that may go beyond it; lspci reads LnkCap too."""
-    host = PciHost().function(GPU, GPU_FILES | {"config": express(link=(0x0104, 0, 0x1104))})
+    host = PciHost(kind="capture").function(GPU, GPU_FILES | {"config": express(link=(0x0104, 0, 0x1104))})
 
     gpu = functions(host)["0000:16:00.0"]
 
     assert (32.0, 16.0) == (gpu.current_link_speed_gt_s, gpu.max_link_speed_gt_s)
+
+
+@pytest.mark.parametrize(
+    ("class_code", "device", "speed"), [("0x030200\n", "0x2330", 16.0), ("0x010802\n", "0x2336", 32.0)]
+)
+def test_config_space_of_a_tree_stands_for_files_of_the_same_device(class_code: str, device: str, speed: float) -> None:
+    """A folder has no errors of its files; where its class is another one, one of both is of something else."""
+    files = GPU_FILES | {"class": class_code, "device": "0x2336\n", "config": express(link=(0x0104, 0, 0x1104))}
+
+    gpu = functions(PciHost().function(GPU, files))["0000:16:00.0"]
+
+    assert (device, speed) == (gpu.device, gpu.current_link_speed_gt_s)
 
 
 def test_no_register_is_taken_of_a_recording_of_a_sleeping_device() -> None:
