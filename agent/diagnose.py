@@ -262,7 +262,7 @@ def _describe_source(host: Host | FactsSource, parts: Sequence[OutputPart] = ())
         return Source(kind=host.kind, path=host.path)
     for part in parts:
         saved.add_read(part)
-    files = [SourceFile(name=file.name, read_as=file.read_as, reason=file.reason) for file in saved.list_files()]
+    files = [SourceFile(**file._asdict()) for file in saved.list_files()]
     more = max(len(files) - FILES_SHOWN, 0)
     return Source(kind=host.kind, path=host.path, files=files[:FILES_SHOWN], files_more=more or None)
 

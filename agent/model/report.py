@@ -13,7 +13,7 @@ from agent.model.reasons import ReasonRow
 from agent.model.topology import Topology
 
 SCHEMA = "fabricscope.report/1"
-SCHEMA_MINOR = 11
+SCHEMA_MINOR = 12
 REPORT_LIMIT_BYTES = 4 << 20
 
 
@@ -30,6 +30,7 @@ class SourceFile(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # as given; in a text of several "issue.md, line 12"
     read_as: str | None = None  # the command whose output it is taken for; null: it is not read
     reason: str | None = None  # why it is not read, or why only a part of it counts
+    read_by: str | None = None  # the other command of fabricscope that reads it: job
 
 
 class SourceHost(msgspec.Struct, frozen=True, kw_only=True):

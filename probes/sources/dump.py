@@ -21,6 +21,7 @@ from probes.host.interface import (
 from probes.kernel.log_files import is_further_log, is_packed, is_rotated
 from probes.named_tuple import NamedTuple
 from probes.sources.given import (
+    JOB,
     GivenFile,
     cut_early_end,
     describe_command,
@@ -325,7 +326,7 @@ class SavedOutputs:
         """Every file that was given, those that are not read first; of a text of several its outputs. Complete once
         the probes have run."""
         pieces = [self._account(piece.place, name) for name, piece in self._pieces.items()]
-        pieces += [GivenFile(unused.place, None, f"{unused.words}: {unused.why}") for unused in self._unused]
+        pieces += [GivenFile(one.place, None, f"{one.words}: {one.why}", one.read_by) for one in self._unused]
         texts = {piece.place.rpartition(", line ")[0] for piece in self._pieces.values()}
         texts |= {unused.place.rpartition(", line ")[0] for unused in self._unused}
         files = [self._account(self._shown(name), name) for name in self._paths if name not in (*texts, *self._joined)]
@@ -364,7 +365,8 @@ class SavedOutputs:
         """What became of one output."""
         read_as = self._read_as(name)
         if read_as is None:
-            return GivenFile(shown, None, self._why_unknown(name))
+            read_by = JOB if is_log_of_job(self._start(name)[0]) else None
+            return GivenFile(shown, None, self._why_unknown(name), read_by)
         users = [argv for argv, used in self._names.items() if used == name]
         if name in self._answered or name in self._pieces or (users and is_of_device(name)):
             return GivenFile(shown, read_as, self._not_whole.get(name))
@@ -589,7 +591,8 @@ class SavedOutputs:
                 why = f"{used.place} is used"
                 unread.append(UnusedOutput(piece.place, piece_name.replace("_", " "), why, piece_name, piece))
         if pieces and (line := find_job_line(start, [piece.text for piece in pieces.values()])) is not None:
-            unread.append(UnusedOutput(f"{name}, line {line}", "lines of a job's log", "`fabricscope job` reads them"))
+            words, why = "lines of a job's log", "`fabricscope job` reads them"
+            unread.append(UnusedOutput(f"{name}, line {line}", words, why, read_by=JOB))
         self._texts.add(name)
         self._unused += unread
         self.unread += map(str, unread)

@@ -22,6 +22,9 @@ _LOGS = {"service-log": "log of a service", "rotated-log": "earlier kernel log"}
 _OTHERS = {"bmc-log": "log of a BMC"}
 
 
+JOB = "job"
+
+
 class GivenFile(NamedTuple):
     """One file, or one output in a text of several. Without `read_as` it is not read; with it, `reason` is why only
     a part of it counts."""
@@ -29,6 +32,7 @@ class GivenFile(NamedTuple):
     name: str
     read_as: str | None
     reason: str | None = None
+    read_by: str | None = None  # the other command of fabricscope that reads it: JOB
 
 
 def is_log(read_as: str) -> bool:

@@ -47,6 +47,7 @@ class UnusedOutput(NamedTuple):
     name: str | None = None
     piece: OutputPiece | None = None
     is_known: bool = True
+    read_by: str | None = None  # see GivenFile
 
     def __str__(self) -> str:
         return f"{self.place}: {self.words}: {self.why}"

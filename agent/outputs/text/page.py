@@ -31,6 +31,8 @@ def choose_next_step(report: Report, program: str = "fabricscope") -> tuple[str,
     loud = next((finding for finding in report.open_findings if finding.severity != "info"), None)
     if loud is not None:
         return f"{program} explain {loud.rule}", "why it matters, and how to confirm"
+    if any(file.read_by == "job" for file in report.source.files or ()):
+        return f"{program} job {shlex.quote(report.source.path or '-')}", "why the job failed or was slow"
     if report.summary.verdict == "nothing_to_check":
         return f"{program} scan --source PATH", "a capture or saved outputs of a GPU server"
     if report.summary.verdict == "unknown" and live and any(lacks_privilege(run) for run in report.probes):

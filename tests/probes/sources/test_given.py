@@ -11,6 +11,7 @@ import pytest
 
 from agent.cli.main import run
 from agent.diagnose import FILES_SHOWN
+from agent.outputs.text.page import choose_next_step
 from probes.sources.given import end_pasted_line, find_early_end
 from tests.conftest import ROOT
 from tests.machines import scan_files, scan_text
@@ -43,6 +44,21 @@ def test_every_file_is_read_as_a_command_or_not_read_with_a_reason(tmp_path: Pat
         ("pipe", None, "is a FIFO, which is not read"),
         ("ibstat.out", "ibstat", None),
     ] == [(file.name, file.read_as, file.reason) for file in report.source.files or []]
+    assert ["nccl.log"] == [file.name for file in report.source.files or [] if file.read_by == "job"]
+
+
+@pytest.mark.parametrize(
+    ("lost", "log", "command"), [(False, False, "scan"), (False, True, "job"), (True, True, "explain")]
+)
+def test_the_next_step_of_a_text_with_the_log_of_a_job(tmp_path: Path, lost: bool, log: bool, command: str) -> None:
+    """The log is read by another command; a finding comes first."""
+    output = (
+        "$ dmesg\n[7.1] NVRM: Xid (PCI:0000:19:00): 79, GPU has fallen off the bus.\n"
+        if lost
+        else f"$ ibstat\n{IBSTAT}"
+    )
+    report = scan_files(tmp_path, **{"issue.md": f"```\n{NCCL if log else ''}```\n```\n{output}```\n"})
+    assert command == choose_next_step(report)[0].split()[1]
 
 
 def test_many_files_are_counted(tmp_path: Path) -> None:
