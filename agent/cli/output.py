@@ -21,8 +21,9 @@ DEBUG: ContextVar[bool] = ContextVar("debug", default=False)  # --debug, of any 
 FILE_WIDTH = 100  # a text in a file or a pipe has no terminal to fit
 
 
-def deliver(data: bytes, output: str | None, public: bool = False) -> None:
+def deliver(data: bytes, output: str | None, public: bool = False, end: bytes = b"") -> None:
     """Write to stdout, or atomically to a file. `public`: what another program reads; all else is not for all users.
+    `end`: written after the data.
 
     Raises CliError.
     """
@@ -30,12 +31,14 @@ def deliver(data: bytes, output: str | None, public: bool = False) -> None:
         with ignore_closed_pipe():
             sys.stdout.flush()
             sys.stdout.buffer.write(escape_controls(data) if sys.stdout.isatty() else data)
+            sys.stdout.buffer.write(end)
             sys.stdout.buffer.flush()
         return
-    from agent.reports import PRIVATE, PUBLIC, write_atomically
+    from agent.reports import PRIVATE, PUBLIC, open_atomically
 
-    with ErrorTranslation(OSError, about=output):
-        write_atomically(output, data, PUBLIC if public else PRIVATE)
+    with ErrorTranslation(OSError, about=output), open_atomically(output, PUBLIC if public else PRIVATE) as file:
+        file.write(data)
+        file.write(end)
     print_written(output)
 
 
@@ -49,7 +52,7 @@ def deliver_json(value: object, output: str | None, indent: int = 2, sort_keys: 
     import msgspec
 
     data = msgspec.json.encode(value, order="deterministic" if sort_keys else None)
-    deliver(msgspec.json.format(data, indent=indent) + b"\n", output)
+    deliver(msgspec.json.format(data, indent=indent), output, end=b"\n")
 
 
 def escape_controls(data: bytes) -> bytes:

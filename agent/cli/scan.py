@@ -15,7 +15,7 @@ from agent.cli.errors import CliError, ErrorTranslation, print_warning, program_
 from agent.cli.output import choose_format, deliver, deliver_text, print_written, show
 from agent.cli.request import ReportRequest, build_request
 from agent.model.report import Report
-from agent.reports import ReportError, encode_line, encode_report
+from agent.reports import ReportError, encode_compact, encode_indented
 from agent.version import VERSION
 from probes.sources.open_source import OF_DEMO
 
@@ -89,8 +89,8 @@ def run_scan(request: ReportRequest, choice: OutputChoice, target: CaptureTarget
         print_written(_write_capture(recording, target, report))
     if form in ("json", "ndjson"):
         with ErrorTranslation(ReportError):
-            data = encode_report(report) if form == "json" else encode_line(report)
-        deliver(data, output)
+            data = encode_indented(report) if form == "json" else encode_compact(report)
+        deliver(data, output, end=b"\n")
     elif form == "html":
         from agent.outputs.export import export_report
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent.fleet.ingest import streams
 from agent.fleet.ingest.streams import read_pieces
-from agent.reports import encode_line
+from agent.reports import encode_compact
 from tests.agent.fleet.small import report as spaced
 from tests.agent.fleet.small import rows, taken
 from tests.machines import scan_machine
@@ -86,4 +86,4 @@ def test_a_task_that_ends_early_costs_only_its_own_report(monkeypatch: pytest.Mo
 
 def test_reports_of_a_scan_begin_as_labels_are_looked_for() -> None:
     """The first key, without a blank."""
-    assert encode_line(scan_machine("", "gpu-width-x8")).startswith(streams._START)
+    assert encode_compact(scan_machine("", "gpu-width-x8")).startswith(streams._START)
