@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import BinaryIO, Protocol, overload
 
 from probes.host.interface import READ_LIMIT_BYTES, Absent, Denied, Failed, ReadError
@@ -114,10 +114,13 @@ def refuse_never_read(path: str) -> None:
         raise Denied(f"{path}: never read: {why}", "EPERM")
 
 
-def follow(path: str, link_text: Callable[[str], str | None], start: str = "") -> str:
+def follow(
+    path: str, link_text: Callable[[str], str | None], start: str = "", straight: Container[str] = ()
+) -> str:
     """The path with every link followed, by the rules of a root directory: absolute links start at the root, ".." at
     the root stays there. `link_text` gives the text of a link and None for anything else; what it raises comes through.
-    `start`: a directory in whose path no link is left; the path begins there. Raises Absent for a loop.
+    `start`: a directory in whose path no link is left; the path begins there. `straight`: others, to which the way is
+    not walked again. Raises Absent for a loop.
 
     >>> links = {"/sys/bus/pci/devices/0000:19:00.0": "../../../devices/pci0000:15/0000:19:00.0", "/etc/x": "../../.."}
     >>> follow("/sys/bus/pci/devices/0000:19:00.0/config", links.get)
@@ -148,11 +151,16 @@ def follow(path: str, link_text: Callable[[str], str | None], start: str = "") -
             real = ""
         while text.startswith("../"):  # as of nearly every link in /sys
             real, text = real.rpartition("/")[0], text[3:]
+        above, _, last = text.rpartition("/")
+        if (above := f"{real}/{above}") in straight:
+            real, text = above, last
         todo += text.split("/")[::-1]
     return real or "/"
 
 
-def follow_on(path: str, link_text: Callable[[str], str | None], known: Mapping[str, str]) -> str:
+def follow_on(
+    path: str, link_text: Callable[[str], str | None], known: Mapping[str, str], straight: Container[str] = ()
+) -> str:
     """`follow`, from a directory above where the way to it is known. `known`: directory -> its path without links.
 
     >>> follow_on("/sys/class/net/eth0/mtu", {}.get, {"/sys/class/net/eth0": "/sys/devices/eth0"})
@@ -162,8 +170,8 @@ def follow_on(path: str, link_text: Callable[[str], str | None], known: Mapping[
     for _ in range(DEPTH):
         above, _, _ = above.rpartition("/")
         if above in known:
-            return follow(path[len(above) :], link_text, known[above])
-    return follow(path, link_text)
+            return follow(path[len(above) :], link_text, known[above], straight)
+    return follow(path, link_text, straight=straight)
 
 
 def locate(path: str, link_text: Callable[[str], str | None]) -> str:

@@ -55,6 +55,7 @@ class FolderFiles:
         self._root = os.path.abspath(root).rstrip("/")
         self._links: dict[str, str | None] = {}
         self._directories: dict[str, str] = {}
+        self._straight: set[str] = set()  # directories in whose paths no link is left
         self._listed: dict[str, dict[str, int]] = {}  # directory -> what it holds, by name: see `_list_kinds`
         self._last = os.O_NOFOLLOW
 
@@ -94,11 +95,11 @@ class FolderFiles:
 
     def listdir(self, path: str) -> list[str]:
         """See Host.listdir."""
+        if path in self._listed:
+            return sorted(self._listed[path])
         directory, name = parent_and_name(path)
         if self._is_missing(directory, name):
             raise Absent(f"{path}: {NOT_THERE}", "ENOENT")
-        if path in self._listed:
-            return sorted(self._listed[path])
         try:
             return sorted(os.listdir(self._directory(path)))
         except (OSError, ValueError) as error:
@@ -136,12 +137,13 @@ class FolderFiles:
 
     def _place(self, path: str) -> str:
         """Where the path lies on this machine, with no link left in it."""
-        return self._root + follow_on(path, self._link_text, self._directories)
+        return self._root + follow_on(path, self._link_text, self._directories, self._straight)
 
     def _directory(self, path: str) -> str:
         """The place of a directory, which is asked for many of its files: walked to once."""
         if path not in self._directories:
-            self._directories[path] = self._place(path)[len(self._root) :]
+            place = self._directories[path] = self._place(path)[len(self._root) :]
+            self._straight |= {place, place.rpartition("/")[0]}
         return self._root + self._directories[path]
 
     def _link_text(self, here: str) -> str | None:
