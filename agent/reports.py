@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import re
-import select
 import stat
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -113,6 +112,8 @@ def read_report(path: str) -> Report:
 def _read_start(path: str) -> bytes:
     """As much as a report can have, and a byte; of a pipe (`<(zcat x)`) what comes without a long pause: one without a
     writer never ends."""
+    import select  # lazy: a scan reads no report
+
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
         data = bytearray()
         while len(data) <= REPORT_LIMIT_BYTES:

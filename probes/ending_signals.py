@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 from collections.abc import Iterator
 
 
 @contextlib.contextmanager
 def unwinding_at_signals() -> Iterator[None]:
     """Within it a signal whose default would end the process here and now first unwinds the stack, then ends it."""
-    import threading  # lazy: a scan to stdout writes no file
+    import signal  # lazy: a scan to stdout writes no file
+    import threading
 
     received: list[int] = []
 

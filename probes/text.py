@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, AnyStr, TypeVar, cast
 
+_NOT_PLAIN = int(re.IGNORECASE | re.VERBOSE)
 _Row = TypeVar("_Row")
 _Found = TypeVar("_Found")
 
@@ -52,7 +53,7 @@ class LazyPattern:
     def _may_fit(self, text: Any) -> bool:
         if self._required is None:
             pattern, flags = self.arguments
-            is_plain = isinstance(pattern, str) and not flags & (re.IGNORECASE | re.VERBOSE)
+            is_plain = isinstance(pattern, str) and not flags & _NOT_PLAIN
             self._required = find_required(pattern) if is_plain else ()
         return not self._required or any(plain in text for plain in self._required)
 

@@ -184,7 +184,8 @@ def list_models(
 
     Virtual functions are left out. Each is read when it is its turn.
     """
-    folders = [f"{DEVICES}/{name}" for name in _names_in(host, DEVICES) if is_pci_address(name)]
+    names = list_saved(host, DEVICES) or ()
+    folders = [f"{DEVICES}/{name}" for name in sorted(names) if is_pci_address(name)] if len(names) > most else []
     for folder in folders if len(folders) > most else ():
         with suppress(ReadError):
             (vendor,) = _identify(host, folder, "vendor")

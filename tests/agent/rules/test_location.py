@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent.model.gpu import Ascend, C2c, NpuPort, NvSwitch
-from agent.model.nic import FabricNeighbor, Neighbor
+from agent.model.nic import FabricNeighbor, Neighbor, Nic
 from agent.model.node import Chassis, Platform
 from agent.model.pci import PciFunction
 from agent.rules.context import RuleContext
@@ -254,8 +254,13 @@ def test_an_npu_has_the_number_of_its_settings() -> None:
     ports = [NpuPort(npu=5, gpu=gpu_id(1)), NpuPort(npu=6, gpu=GPU)]
     context = topology(named("Ascend 910B", vendor="Huawei", index=3), ascend=Ascend(ports=ports))
 
-    named_so = (GPU, "npu-9", "npu-1023", "npu-10230", "npu-", "npu-x")
-    assert ["6", "9", "1023", None, None, None] == [find_npu_number(context, device) for device in named_so]
+    context = replace(
+        context,
+        topology=replace(context.topology, nics=[Nic(id="port-6", label="port 6", role="unknown", accelerator=GPU)]),
+    )
+
+    named_so = (GPU, "port-6", "npu-9", "npu-1023", "npu-10230", "npu-", "npu-x")
+    assert ["6", "6", "9", "1023", None, None, None] == [find_npu_number(context, device) for device in named_so]
 
 
 @pytest.mark.parametrize(("slot", "part"), [(None, "GPU with module id 6"), ("7", "GPU in slot 7")])
