@@ -10,14 +10,13 @@ const shut = () => {
   opener = null;
 };
 const terms = (rows) => make("dl", {}, ...rows.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)]));
-const coded = (text) => text.split("`").map((part, at) => (at % 2 ? make("code", {}, part) : part));
 const stepsOf = (text) => { // of a fix, which a report has as one text with numbers
   const list = [text.replace(/^1\. /, "")];
   for (let mark; text.startsWith("1. ") && list.at(-1).includes(mark = ` ${list.length + 1}. `);) {
     const last = list.pop(), end = last.indexOf(mark);
     list.push(last.slice(0, end), last.slice(end + mark.length));
   }
-  return list.length > 1 ? make("ol", {}, ...list.map((step) => make("li", {}, ...coded(step)))) : make("span", {}, ...coded(text));
+  return list.length > 1 ? make("ol", {}, ...list.map((step) => make("li", {}, step))) : text;
 };
 const finding = (each) => {
   const text = (at) => data.texts[each[at]], severity = SEVERITIES[each[1]] || "unknown";
