@@ -15,8 +15,9 @@ TextOrJson = Literal["text", "json"]
 
 
 def _reject_no_value(value: Any) -> Any:
-    """Reject "", as of a variable that is not set (a source "" would be this host), and "nan", which no bound stops."""
-    if value == "" or (isinstance(value, list | tuple) and "" in value):
+    """Reject "" and blanks, as of a variable that is not set (a source "" would be this host), and "nan"."""
+    given = value if isinstance(value, list | tuple) else (value,)
+    if any(isinstance(each, str) and not each.strip() for each in given):
         raise typer.BadParameter("it is empty; is a variable not set?")
     if isinstance(value, float) and math.isnan(value):
         raise typer.BadParameter("nan is not a number")

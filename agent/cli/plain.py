@@ -176,7 +176,7 @@ def _read_paths(command: str, paths: Sequence[str]) -> dict[str, Any] | None:
 
 def _is_path(word: str) -> bool:
     """Whether it is an argument by its place: a path, or - for stdin."""
-    return word == "-" or (word != "" and not word.startswith("-"))
+    return word == "-" or (word.strip() != "" and not word.startswith("-"))
 
 
 def _read_value(kind: Kind, text: str) -> str | float | None:

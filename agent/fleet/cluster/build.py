@@ -85,7 +85,7 @@ def build(files: Sequence[FabricFile], tables: ClusterTables | None, outputs: Ot
         graph = outputs.add_to(graph)
     reached = {link.host for link in graph.host_links}
     lost = sum(row.node not in reached for row in tables.host) if tables else 0
-    if lost:
+    if lost and graph.switches:
         notes.append(f"{lost:,} of {len(tables.host if tables else ()):,} nodes are not in the switch data")
     return graph._replace(notes=(*notes, *_describe_unknown_adapters(fabric.nameless), *graph.notes))
 

@@ -14,6 +14,7 @@ from agent.fleet.text.parts import hosts, wrap_item
 from agent.outputs.formatting import clean_line
 from agent.outputs.text.lines import BLANK, Line, make_heading, make_line, wrap_paragraph
 
+_NEXT = "give --fabric FILE or --switches DIR."
 SHOWN = 30  # rows of a list; the rest is counted, and is in the JSON
 
 
@@ -23,7 +24,7 @@ def page(answer: TopologyAnswer, width: int, every: bool = False) -> list[Line]:
     if answer.fabrics or answer.nvlink:
         lines = list(_render_breaks(answer.breaks, width, limit))
     else:
-        lines = wrap_paragraph("No switch, no link and no NVLink domain is known.", width, "")
+        lines = wrap_paragraph(f"No switch, no link and no NVLink domain is known: {_NEXT}", width, "")
     lines += _render_sources(answer.sources, width)
     for number, fabric in enumerate(answer.fabrics, 1):
         lines += [BLANK, *_render_fabric(fabric, number if len(answer.fabrics) > 1 else 0, width, limit)]
@@ -45,7 +46,7 @@ def render_cables_page(answer: Cables, sources: Sequence[str], width: int, every
     by = "the plan" if answer.by == "plan" else "the pattern that most cables follow"
     total = f"{answer.right:,} of {answer.judged:,} cables match {by}"
     if not answer.of:
-        return [*wrap_paragraph("No cable is known.", width, ""), *_render_sources(sources, width)]
+        return [*wrap_paragraph(f"No cable is known: {_NEXT}", width, ""), *_render_sources(sources, width)]
     noted = [row for note in answer.notes for row in wrap_paragraph(f"note: {note}", width, "      ", "dim", first="")]
     left = answer.of - answer.judged
     first = f"{total}; {left:,} {'matches' if left == 1 else 'match'} no pattern." if left > 0 else f"{total}."

@@ -20,9 +20,11 @@ from agent.fleet.questions.options import NODE_STATES, find_state
 from agent.fleet.questions.summary import RuleCoverage
 from agent.model.finding import Evidence
 from agent.model.labels import name_runs
-from agent.outputs.html.elements import to_text
+from agent.outputs.formatting import clean_line
+from agent.outputs.html.elements import LIMIT, to_text
 
 LOOKS = NODE_STATES  # worst first, as on the map
+MOST_STEPS = 8000  # characters of a fix: with a step cut off its cost and what ends it are lost
 STATES = {"fail": "f", "unknown": "u", "pass": "p", "not_applicable": "n", "disabled": "d"}  # of a rule; blank: none
 SEVERITY = {"info": 1, "warning": 2, "error": 3, "critical": 4}
 # In JSON these are in texts only. With none of them, no tag, comment or entity can begin
@@ -302,7 +304,8 @@ def _pack_finding(finding: ReportedFinding, rules: Mapping[str, int], texts: _Te
     evidence = None
     if finding.evidence is not None:
         evidence = [texts.at(part) for row in finding.evidence for part in (row.what, row.value, row.source)]
-    text_ids = [texts.at(part) for part in (finding.label, finding.summary, finding.impact, finding.remedy)]
+    text_ids = [texts.at(part) for part in (finding.label, finding.summary, finding.impact)]
+    text_ids.append(texts.at(finding.remedy, MOST_STEPS))
     silenced = [texts.at(finding.silenced)] if finding.silenced is not None else []
     severity = SEVERITY.get(finding.severity, 0)
     return [rules.get(finding.rule, -1), severity, *text_ids, evidence, texts.at(finding.rule), *silenced]
@@ -315,9 +318,9 @@ class _Texts:
         self.all: list[str] = []
         self._places: dict[str, int] = {}
 
-    def at(self, text: str) -> int:
-        """Its place in `all`."""
-        cleaned = to_text(text)
+    def at(self, text: str, most: int = LIMIT) -> int:
+        """Its place in `all`, of at most so many characters."""
+        cleaned = clean_line(text, most)
         if cleaned not in self._places:
             self._places[cleaned] = len(self.all)
             self.all.append(cleaned)

@@ -12,7 +12,7 @@ from agent.fleet.questions.summary import RuleCoverage
 from agent.fleet.text.parts import count, number, split_steps
 from agent.fleet.text.summary import describe_reason
 from agent.model.labels import group_by_key
-from agent.outputs.html.elements import el
+from agent.outputs.html.elements import el, mark_code
 
 LISTED = 60  # of a section; the rest is counted
 OPEN = 12  # that are read without opening anything
@@ -116,11 +116,13 @@ def _render_item(item: PageItem, anchor: str, scene: FleetScene) -> Element:
 
 
 def _render_term(name: str, text: str) -> Element:
-    """A fix of several steps is a list."""
-    steps = split_steps(text) if name == "fix" else [text]
-    if len(steps) == 1:
+    """A fix of several steps is a list; its commands are marked."""
+    if name != "fix":
         return el("div", el("dt", name), el("dd", text))
-    return el("div", el("dt", name), el("dd", el("ol", *[el("li", step) for step in steps])), class_="steps")
+    steps = [mark_code(step) for step in split_steps(text)]
+    if len(steps) == 1:
+        return el("div", el("dt", name), el("dd", *steps[0]))
+    return el("div", el("dt", name), el("dd", el("ol", *[el("li", *step) for step in steps])), class_="steps")
 
 
 def _render_same_nodes(item: PageItem, scene: FleetScene) -> list[Element | str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element
 
@@ -10,6 +11,7 @@ from agent.model.report import Report
 from agent.outputs.formatting import clean_line
 
 LIMIT = 900  # characters of one text; firmware strings may be very long
+_CODE = re.compile(r"`([^`]{1,200})`")
 Child = Element | str | None
 
 
@@ -34,6 +36,11 @@ def el(tag: str, *children: Child, **attributes: object) -> Element:
         elif child and last is not None:
             last.tail = (last.tail or "") + to_text(child)
     return element
+
+
+def mark_code(text: str) -> list[Child]:
+    """A text whose commands are marked."""
+    return [el("code", part) if number % 2 else part for number, part in enumerate(_CODE.split(text))]
 
 
 def render_table(titles: Sequence[str], rows: Sequence[Element | Sequence[str]]) -> Element | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from xml.etree.ElementTree import Element
@@ -10,7 +9,7 @@ from xml.etree.ElementTree import Element
 from agent.model.job_answer import JobAnswer, JobCause, Rank, TimelineEntry
 from agent.model.labels import compress_names, group_by_key, name_runs
 from agent.outputs.html.document import read_styles, write_document
-from agent.outputs.html.elements import Child, el, render_table
+from agent.outputs.html.elements import el, mark_code, render_table
 from agent.outputs.names import begin_sentence
 from agent.outputs.text.job import (
     describe_consequence,
@@ -46,7 +45,6 @@ _EXTRA = (
 )
 _TONES = {"well": "ok", "failed": "error", "hung": "error", "killed": "error", "cut": "warning", "unknown": "warning"}
 _MOST_RANKS, _MOST_ROWS, _MOST_FINDINGS = 512, 64, 4
-_CODE = re.compile(r"`([^`]{1,200})`")
 
 
 def render_job_page(answer: JobAnswer) -> str:
@@ -128,23 +126,18 @@ def _cause(cause: JobCause, number: int) -> Element:
         )
         for row in cause.evidence
     ]
-    steps = el("ol", *[el("li", *_inline(text)) for text in cause.next]) if cause.next else None
+    steps = el("ol", *[el("li", *mark_code(text)) for text in cause.next]) if cause.next else None
     tone = {"high": "error", "medium": "warning"}.get(cause.confidence, "info")
     return el(
         "article",
         title,
-        el("p", *_inline(begin_sentence(cause.summary)), class_="what"),
+        el("p", *mark_code(begin_sentence(cause.summary)), class_="what"),
         el("p", f"confidence {cause.confidence}{f', at {cause.at}' if cause.at else ''}", class_="dim"),
         el("ul", *lines, class_="lines"),
         el("h4", "Next") if steps is not None else None,
         steps,
         class_=f"finding {tone}",
     )
-
-
-def _inline(text: str) -> list[Child]:
-    """A text whose commands are marked."""
-    return [el("code", part) if number % 2 else part for number, part in enumerate(_CODE.split(text))]
 
 
 def _rank(row: Rank) -> tuple[str, ...]:
@@ -166,7 +159,7 @@ def _tabled(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 
 def _listed(title: str, texts: Iterable[str]) -> Iterator[Element]:
-    items = [el("li", *_inline(text)) for text in islice(texts, _MOST_ROWS)]
+    items = [el("li", *mark_code(text)) for text in islice(texts, _MOST_ROWS)]
     if items:
         yield el("h2", title)
         yield el("ul", *items)

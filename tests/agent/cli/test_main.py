@@ -318,6 +318,8 @@ def test_a_path_is_the_same_as_a_source(tmp_path: Path, capsys: pytest.CaptureFi
     [
         (["scan", ""], "'PATH': it is empty"),
         (["scan", "--source", ""], "'--source': it is empty"),
+        (["scan", "  "], "'PATH': it is empty"),
+        (["job", " "], "'PATH...': it is empty"),
         (["check", "--source", ""], "'--source': it is empty"),
         (["check", "--report", ""], "'--report': it is empty"),
         (["check", ""], "Too many arguments: ''"),

@@ -137,6 +137,12 @@ def test_nodes_of_another_fabric_are_no_break() -> None:
     assert any(note.startswith("36 of 40 nodes are not in the switch data") for note in cluster.notes)
 
 
+def test_without_switch_data_no_node_is_missing_in_it() -> None:
+    hosts = reports(rails(nodes=6)).host
+
+    assert () == tuple(build([], ClusterTables(host=hosts)).notes)
+
+
 def test_a_port_that_the_file_has_and_the_host_calls_down() -> None:
     """With its place."""
     plant = rails(nodes=6)

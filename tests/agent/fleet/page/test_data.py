@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from pkgutil import get_data
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from agent.fleet.page.answers import NodeIndex, build_drift
 from agent.fleet.page.findings import EXPLAINED_BY, join_outliers
 from agent.fleet.page.page import page, render_pages
 from agent.fleet.page.scene import PageItem, Section, column, encode_scene, encode_spans, pack_scene
+from agent.fleet.page.sections import _render_term
 from agent.fleet.questions.attributes import ATTRIBUTES
 from agent.fleet.questions.drift import Drift
 from agent.fleet.questions.error_rates import RATE_KEYS
@@ -263,3 +265,19 @@ def test_a_new_dataset_has_no_silent_nodes(silent: int, requested: bool, shown: 
 
     assert shown == bool(section.said)
     assert shown != section.empty.startswith("Most nodes have a single report")
+
+
+def test_a_fix_is_whole_however_many_steps_it_has() -> None:
+    steps = " ".join(f"{at}. Look at part {at}, {'and its neighbour, ' * 5}then go on." for at in range(1, 20))
+    scene = fleet(3)
+    found = [msgspec.structs.replace(each, remedy=steps) for each in scene.nodes.found]
+    nodes = msgspec.structs.replace(scene.nodes, found=found)
+    assert steps in pack_scene(msgspec.structs.replace(scene, nodes=nodes))["texts"]
+
+
+def test_commands_of_a_fix_are_marked() -> None:
+    for text, steps in (("Run `ip link`.", 0), ("1. Run `ip link`. 2. Done.", 2)):
+        term = _render_term("fix", text)
+        assert ["ip link"] == [each.text for each in term.iter("code")]
+        assert steps == len(list(term.iter("li")))
+    assert not list(_render_term("where", "a `b` c").iter("code"))
