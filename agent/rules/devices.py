@@ -30,7 +30,7 @@ _NIC_SWITCHES = frozenset({"0x1979", "0x197b", "0x197c", "0x197d"})
 
 _LOWER = {"critical": "error", "error": "warning", "warning": "info", "info": "info"}
 
-_PLAIN_WORDS = r"[A-Za-z][A-Za-z_, -]{6,60}[A-Za-z]"
+_PLAIN_WORDS = r"[A-Za-z][A-Za-z_, -]{6,60}[A-Za-z](?![A-Za-z])"
 _LINES_FOUND = 3
 
 

@@ -114,9 +114,7 @@ def refuse_never_read(path: str) -> None:
         raise Denied(f"{path}: never read: {why}", "EPERM")
 
 
-def follow(
-    path: str, link_text: Callable[[str], str | None], start: str = "", straight: Container[str] = ()
-) -> str:
+def follow(path: str, link_text: Callable[[str], str | None], start: str = "", straight: Container[str] = ()) -> str:
     """The path with every link followed, by the rules of a root directory: absolute links start at the root, ".." at
     the root stays there. `link_text` gives the text of a link and None for anything else; what it raises comes through.
     `start`: a directory in whose path no link is left; the path begins there. `straight`: others, to which the way is

@@ -95,11 +95,12 @@ def _colour(line: Line) -> Line:
 
 
 def describe_bandwidth_loss(lost: BandwidthLoss) -> str:
-    """What all faults cost together, and which repair gives back most."""
+    """What all faults cost together, and which of them the most: others may be graver."""
     faults = "1 fault costs" if lost.findings == 1 else f"{number(lost.findings)} faults cost"
     return (
         f"{faults} {lost.percent:.3g}% of the inter-node bandwidth of {count(lost.gpus, 'GPU')}, summed over single "
-        f"nodes. Repair first: {lost.rule} on {lost.node} ({lost.label}); a job with it loses {lost.node_percent:.0f}%."
+        f"nodes. The costliest is {lost.rule} on {lost.node} ({lost.label}): a job with it loses "
+        f"{lost.node_percent:.0f}%."
     )
 
 

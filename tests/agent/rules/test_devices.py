@@ -16,6 +16,7 @@ from agent.rules.devices import (
     is_nvidia,
     is_on_c2c,
     kernel_log_evidence,
+    list_log_words,
     pci_source,
     states_driver_cause,
     why_location_unknown,
@@ -34,6 +35,15 @@ def test_addresses_of_the_last_run_are_lost_where_nothing_is_now() -> None:
 
     assert {"0000:ff:00.0"} == find_lost_addresses(replace(server(), history=History(inventory=known)))
     assert set() == find_lost_addresses(server())
+
+
+def test_words_that_find_a_line_again_are_whole() -> None:
+    """The longest run of plain words is cut between two words."""
+    text = "NVRM: installed in this system requires use of the NVIDIA open kernel modules, version 580"
+
+    found = list_log_words([Event(kind="driver", text=text, source="dmesg")])
+
+    assert (("LOG_WORDS", "installed in this system requires use of the NVIDIA open"),) == found
 
 
 @pytest.mark.parametrize(
