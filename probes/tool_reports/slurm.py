@@ -11,7 +11,7 @@ from probes.tool_reports.facts import ToolReport, state_fault
 from probes.tool_reports.sentences.stated import list_stated
 
 _LIMIT_TEXT = 200
-_GRAVEST_FIRST = ("slurm-gpus", "slurm-device", "slurm-silent", "slurm-held")
+_GRAVEST_FIRST = ("slurm-gpus", "slurm-hardware", "slurm-device", "slurm-silent", "slurm-held")
 _NODE = lazy_pattern(r"(?m)^[ \t]*NodeName=(?P<name>\S{1,200})(?= )")
 _STATE = lazy_pattern(r"(?m)(?:^|\s)State=(?P<state>[A-Z_+*~#!%$@^-]{2,120})")
 _REASON = lazy_pattern(r"(?m)(?:^|[ \t])Reason=(?P<reason>[^\s][^\n]{0,400})")
@@ -37,6 +37,7 @@ _LIST = lazy_pattern(  # sinfo, sinfo -N, sinfo --list-reasons with columns of o
 )
 _OUT_OF_USE = lazy_pattern(r"(?:drain(?:ed|ing)?|drng|down|fail(?:ing|g)?|inval)[*$@^-]?")
 _FEWER = lazy_pattern(r"gres/gpu\S{0,40} count reported lower than configured \((\d{1,5}) < (\d{1,5})\)")
+_LOW = lazy_pattern(r"(?i)^low (?:real ?memory|cpus|cores|sockets?\b|tmp ?disk)")  # slurmctld/node_mgr.c
 _SILENT = lazy_pattern(r"(?i)^(?:not responding|node unexpectedly rebooted|kill task failed)")
 _OF_DEVICES = lazy_pattern(
     r"(?i)(?:^|[^a-z])(?:gpus?|nv(?:link|switch|ml|sm)|s?xid|ecc|infiniband|ib|hcas?|mlx[45]|rdma|roce|"
@@ -103,7 +104,7 @@ def _list_states(text: str) -> list[ToolReport]:
     ['n7']
     >>> text = "REASON            NODELIST\\nLow RealMemory    n[1-3]\\n"
     >>> [(report.code, report.subject, report.detail) for report in _list_states(text)]
-    [('slurm-held', 'n[1-3]', (('what', 'Low RealMemory'),))]
+    [('slurm-hardware', 'n[1-3]', (('what', 'Low RealMemory'),))]
     """
     headings = [*_LIST.finditer(text)]
     require(headings, "no heading of sinfo")
@@ -168,6 +169,8 @@ def _report(node: str, reason: str, line: str) -> ToolReport:
     code = "slurm-held"
     if _FEWER.search(reason):
         code = "slurm-gpus"
+    elif _LOW.search(reason):
+        code = "slurm-hardware"
     elif _SILENT.search(reason):
         code = "slurm-silent"
     elif _OF_DEVICES.search(reason) and (_FAULTY.search(reason) or not _PLANNED.search(reason)):

@@ -105,6 +105,7 @@ VALUE_WORDS = {  # of labels and cells that state trouble
 }
 
 
+_OF_DIMMS = "ipmitool sel elist; dmidecode -t memory; grep . /sys/devices/system/edac/mc/mc*/*count"
 _COMMANDS = (  # what shows the part that a line names, by the form of its name
     (r"\w{4,8}:\w\w:\w\w\.\d", "lspci -vvv -s {part}; dmesg -T | grep {part}"),
     (r"NVIDIA (?P<number>\d+)", "nvidia-smi -q -i {number}; nvidia-smi nvlink -s -i {number}; dmesg -T | grep NVRM"),
@@ -116,7 +117,8 @@ _COMMANDS = (  # what shows the part that a line names, by the form of its name
     (r"(?i:NVLink|NVSwitch).*", "nvidia-smi nvlink -s; nvidia-smi nvlink -e; nvidia-smi -q | grep -A8 Fabric"),
     (r"GPU-[0-9a-f-]+", "nvidia-smi -q -i {part}; nvidia-smi nvlink -s -i {part}; dmesg -T | grep NVRM"),
     (r"(?i:slot|tray).*", "ipmitool sel elist; lspci -vvv; dmidecode -t slot"),
-    (r"(?i:PSU|fan|DIMM).*", "ipmitool sel elist; ipmitool sdr elist"),
+    (r"(?i:PSU|fan).*", "ipmitool sel elist; ipmitool sdr elist"),
+    (r".*DIMM.*", _OF_DIMMS),
     (
         r"(?:Eth|swp|\w*GigE|\d{2,3}GE|xe-|et-|[Pp]ort-?[Cc]).*",
         "show interface {part}; show interface {part} transceiver",
@@ -133,7 +135,7 @@ _OF_THEME = (  # what shows a part whose name has no such form, by the words of 
     (r"\braid\d?\b|\bmd\d", "cat /proc/mdstat; lsblk; dmesg -T"),
     (
         r"\bdimms?\b|\bmemory speed\b|\bmc\d|\bMT/s",
-        "ipmitool sel elist; dmidecode -t memory; grep . /sys/devices/system/edac/mc/mc*/*count",
+        _OF_DIMMS,
     ),
     (
         r"nvme|\bdis[ck]s?\b|\bdrives?\b|\bsd[a-z]\b|\bmedia\b|realloc|pending|iops|\b(?:read|write)\b|\bmount|storage",

@@ -203,7 +203,8 @@ def _plan_xid(context: RuleContext, event: Event) -> tuple[str, str]:
 def _list_values(event: Event, meaning: Meaning) -> tuple[tuple[str, str], ...]:
     """Words of the steps, as the line has them."""
     is_device = (event.code or "").startswith(_OF_PERFTEST)
-    named = "SLURM_NODE" if meaning.steps == "slurm" else "DEVICE" if is_device else _SUBJECTS.get(_name_tool(event))
+    is_node = meaning.steps.startswith("slurm")
+    named = "SLURM_NODE" if is_node else "DEVICE" if is_device else _SUBJECTS.get(_name_tool(event))
     of_words = event.code == UNEXPLAINED or meaning.steps.startswith("words-")
     values = (
         (named or "", event.subject if named else None),

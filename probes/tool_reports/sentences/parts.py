@@ -18,7 +18,8 @@ _PART = lazy_pattern(  # what names one part
     r"|(?<![\w/])(?P<file>/dev/(?:kfd|dri/\w{4,7}\d{1,3}|infiniband/\w{3,12}\d{1,3}|(?:accel/)?accel\d{1,3}"
     r"|vfio/\d{1,4}|neuron\d{1,2}|davinci\w{1,8}|gdrdrv|nvidia-\w{3,20}))\b"
     r"|\b(?P<other>(?i:(?:NPU|HPU|NVSwitch|NVLink|rail|HCA|PSU|fan|slot|tray|port|link)[ #-]?\d{1,3})(?![\w.:/%])"
-    r"|(?i:fan\d{1,2}/f\d{1,2})|PS\d|nvme\d{1,3}(?:n\d)?|davinci\d{1,3}|hl\d{1,2}|neuron\d{1,2}|DIMM[ _][A-Z]\d{1,2}"
+    r"|(?i:fan\d{1,2}/f\d{1,2})|PS\d|nvme\d{1,3}(?:n\d)?|davinci\d{1,3}|hl\d{1,2}|neuron\d{1,2}"
+    r"|(?:(?:P|CPU|PROC ?)\d{1,2}[ _-]?)?DIMM(?:[ _][A-Z]|[A-Z])\d{1,2}"
     rf"|{INTERFACE}|{SWITCH_PORT})(?![\w-])"
 )
 KINDS = ("bdf", "rdma", "number", "node", "cuda", "uuid", "file", "other")  # of several in one line the first
@@ -30,8 +31,8 @@ _OF_AMD = lazy_pattern(r"(?i:\bAMD\b|amdgpu|\brocm|\bMI[23]\d\d\b|\bhip[A-Z_]|\b
 def find_part(line: str, kinds: Sequence[str] = KINDS) -> str | None:
     """The one part that a line names; None where it names none or several.
 
-    >>> find_part("hl5 (0000:b4:00.0)"), find_part("mlx5_7 is down"), find_part("mlx5_1, mlx5_2")
-    ('0000:b4:00.0', 'mlx5_7', None)
+    >>> find_part("hl5 (0000:b4:00.0)"), find_part("memory error @P2-DIMMF1"), find_part("mlx5_1, mlx5_2")
+    ('0000:b4:00.0', 'P2-DIMMF1', None)
     """
     parts = list_parts(line, kinds)
     return parts[0] if len(parts) == 1 else None

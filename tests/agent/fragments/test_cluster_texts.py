@@ -116,3 +116,14 @@ def test_a_condition_without_its_heading(tmp_path: Path, condition: str, expecte
 def test_series_that_name_an_xid(tmp_path: Path, series: str, expected: list[str]) -> None:
     report = scan_text(tmp_path, f'DCGM_FI_DEV_GPU_TEMP{{gpu="0",device="nvidia0"}} 44\n{series}\n', "chat.txt")
     assert expected == [part for part in ("Xid 79",) for finding in warnings_of(report) if part in finding.summary]
+
+
+@pytest.mark.parametrize("reason", ["Low RealMemory", "Low CPUs", "Low socket*core*thread count"])
+def test_a_node_with_less_than_slurm_expects(tmp_path: Path, reason: str) -> None:
+    """What slurmctld itself states of a node is compared with its configuration."""
+    (finding,) = warnings_of(
+        scan_text(tmp_path, f"REASON                          NODELIST\n{reason:32}c[1-3]\n", "chat.txt")
+    )
+
+    assert "Slurm's configuration does not fit" in finding.summary
+    assert "`scontrol show node 'c[1-3]'`" in finding.steps[0].do

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from probes.host.interface import BadSource
+from probes.sources.open_source import open_source
 from tests.agent.rules.test_fragments import scan_text, warnings_of
 
 _ROWS = (  # of `nvidia-smi topo -m`: GPU1 reaches the others over PCIe
@@ -46,6 +48,28 @@ def test_a_matrix_in_which_one_gpu_has_no_nic_near(tmp_path: Path, nic: str, oth
 
     assert [("affinity-gpu-far-from-nic", label) for label in expected] == [(one.rule, one.label) for one in found]
     assert all("or a NIC is in another slot or missing" in one.impact for one in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Health log: uncorrectable memory error of the module @P2-DIMMF1, asserted\n", "P2-DIMMF1"),
+        ("the board lost CPU1_DIMM_B2: it is no longer detected\n", "CPU1_DIMM_B2"),
+        ("CPU2_DIMM_A1 | 64 GB | OK\nCPU2_DIMM_B1 | 64 GB | OK\n", None),
+    ],
+)
+def test_a_memory_module_by_the_label_of_its_board(tmp_path: Path, text: str, label: str | None) -> None:
+    """Whichever maker's; its commands are those of memory."""
+    (tmp_path / "chat.txt").write_text(text)
+    if label is None:
+        with pytest.raises(BadSource):
+            open_source(str(tmp_path / "chat.txt"), None)
+        return
+    (finding,) = scan_text(tmp_path, text, "chat.txt").findings
+    assert (label, ["ipmitool sel elist; dmidecode -t memory; grep . /sys/devices/system/edac/mc/mc*/*count"]) == (
+        finding.label,
+        finding.confirm,
+    )
 
 
 @pytest.mark.parametrize(
