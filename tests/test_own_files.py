@@ -104,7 +104,7 @@ agent/cli/install_units.py | _write_units | install_file | a unit that why_not_r
 agent/cli/job.py | _open_folder | TemporaryDirectory | a new folder of a random name
 agent/cli/request.py | ReportRequest._read_stdin | TemporaryDirectory | a new folder of a random name
 agent/cli/stdin.py | _copy | open | a copy of stdin, in such a folder
-agent/cli/output.py | deliver | write_atomically | the file of --output
+agent/cli/output.py | deliver | open_atomically | the file of --output
 agent/cli/output.py | discard_output | os.open | /dev/null
 agent/cli/output.py | open_output | open_atomically | the file of --output
 agent/cli/output.py | open_streams | open | a standard stream, by its number

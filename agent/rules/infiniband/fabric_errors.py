@@ -13,8 +13,10 @@ from agent.model.nic import Nic, Port
 from agent.model.node import Event
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
+from agent.rules.infiniband.ports import WAITS_FOR_SM
 from agent.rules.pages import read_limit
 from agent.rules.rule import NODE, Fail, Result, rule
+from agent.rules.wording import join_labels
 
 _WIRE = {  # what each counts, and from which total on it is no start of a link
     "symbol_error": ("symbol errors", read_limit("ib-fabric-errors.symbols")),
@@ -30,10 +32,12 @@ _WITHOUT_LINK = {
 }
 _STATES = ("state", *_WITHOUT_LINK)
 _NO_TRAFFIC = "The port carries nothing as long as it is so: jobs have one port less, or do not start."
+_NONE_CARRIES = "None of them carries anything as long as no subnet manager has configured it."
 _DAMAGED = (
     "Packets that a bad cable damages are sent again after a timeout of up to 4.3 s (NCCL's default): jobs over this "
     "link are slow, or end."
 )
+_SHOWN = 8  # lines of evidence
 _FEW = 4  # one of so many links is no choice of the fabric's owner
 _DOWNS = read_limit("ib-fabric-errors.downs")
 _RESTARTS = "Restarts of the host count, too. If the link went down while jobs ran, they lost it each time."
@@ -143,13 +147,27 @@ def _fail(event: Event, what: str, confidence: str) -> Fail:
         confidence=confidence,
         cause=f"{event.code} {event.subject}",
         situation="link" if event.code in _SLOW else event.code if event.code in _STATES else "errors",
-        ids=frozenset({f"fabric {event.subject}", f"fabric {far or event.subject}"}),
+        ids=frozenset({f"fabric {event.subject}", f"fabric {far or event.subject}"})
+        | ({WAITS_FOR_SM} if event.code == "state" else set()),
     )
 
 
 def _merge_ends(faults: list[Fail]) -> Iterable[Fail]:
-    """One finding per link: of its two ends the first that is listed."""
+    """One finding per link: of its two ends the first that is listed. Links that wait have one cause."""
     links: dict[frozenset[str], Fail] = {}
     for fault in faults:
         links.setdefault(fault.ids, fault)
-    return links.values()
+    waiting = [fault for fault in links.values() if WAITS_FOR_SM in fault.ids]
+    if len(waiting) < 2:
+        return links.values()
+    one = replace(
+        waiting[0],
+        subject="node",
+        label=f"{len(waiting)} links",
+        summary=f"up, but not ACTIVE: {join_labels([fault.label for fault in waiting])}",
+        impact=_NONE_CARRIES,
+        evidence=tuple(row for fault in waiting for row in fault.evidence)[:_SHOWN],
+        cause="state",
+        ids=frozenset().union(*(fault.ids for fault in waiting)),
+    )
+    return [one, *(fault for fault in links.values() if fault not in waiting)]

@@ -19,6 +19,7 @@ from agent.rules.devices import (
 )
 from agent.rules.rule import NODE, Result
 
+WAITS_FOR_SM = "subnet manager"  # the place of whatever waits for one
 NO_LID = 0xFFFF  # of a port that no subnet manager gave one; 0: of RoCE, or before the first
 _CONNECTX_5 = 0x1017
 _INFINIBAND_CLASS = "0x0207"

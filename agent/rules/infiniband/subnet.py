@@ -12,7 +12,15 @@ from agent.model.reasons import NO_EARLIER_RUN
 from agent.rules.cabling import why_still_booting
 from agent.rules.context import RuleContext
 from agent.rules.devices import severity_by_role
-from agent.rules.infiniband.ports import NO_LID, PLUGGED, IbPort, has_no_infiniband, ib_ports, is_held_down
+from agent.rules.infiniband.ports import (
+    NO_LID,
+    PLUGGED,
+    WAITS_FOR_SM,
+    IbPort,
+    has_no_infiniband,
+    ib_ports,
+    is_held_down,
+)
 from agent.rules.nccl.hcas import Hca, rdma_rails, report_no_rails, settings_evidence, severity_by_scope
 from agent.rules.nccl.prerequisites import mapped_libraries
 from agent.rules.nccl.settings import (
@@ -33,7 +41,8 @@ _WITH_LINK = ("INIT", "ARMED")  # states that no port without a physical link ha
 def _merge_without_sm(context: RuleContext, answers: Sequence[Result]) -> list[Fail]:
     """No subnet manager on any port: one finding, more severe where rails are among them."""
     del context
-    faults, judged = count_faults(answers)
+    found, judged = count_faults(answers)
+    faults = [replace(fault, ids=fault.ids | {WAITS_FOR_SM}) for fault in found]
     if len(faults) < max(judged, 2):
         return faults
     one = merge_failures(faults, f"no subnet manager on any of {len(faults)} InfiniBand ports")

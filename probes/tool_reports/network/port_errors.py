@@ -219,7 +219,9 @@ def list_narrow_links(text: str) -> list[ToolReport]:
             rows.append(
                 (near, f"port {row['far']} of {row['name'].partition(';')[2] or row['name']}", int(row["lanes"]))
             )
-    require(rows, "no width of a link in the output of ibnetdiscover")
+    require(rows or node, "no width of a link in the output of ibnetdiscover")
+    if not rows:  # a node without a cable sees itself alone
+        return []
     usual, count = Counter(lanes for _, _, lanes in rows).most_common(1)[0]
     seen: set[str] = set()  # each link is below both of its nodes
     reports = []

@@ -164,3 +164,21 @@ def test_what_may_be_usual_is_a_note(tmp_path: Path, text: str, label: str | Non
         findings = []
 
     assert ([(label, "info", "low")] if label else []) == [(f.label, f.severity, f.confidence) for f in findings]
+
+
+_WAITS = (
+    '           7    {n}[  ] ==( 4X      25.78125 Gbps Initialize/  LinkUp)==>       0    1[  ] "n{n} mlx5_0" ( )\n'
+)
+_INIT = (
+    "CA 'mlx5_0'\n\tCA type: MT4129\n\tNumber of ports: 1\n\tNode GUID: 0xa088c20300ab0001\n\tPort 1:\n"
+    "\t\tState: Initializing\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tBase lid: 0\n\t\tLMC: 0\n\t\tSM lid: 0\n"
+    "\t\tCapability mask: 0xa759e848\n\t\tPort GUID: 0xa088c20300ab0001\n\t\tLink layer: InfiniBand\n"
+)
+
+
+def test_links_that_wait_for_a_subnet_manager_follow_from_it(tmp_path: Path) -> None:
+    """Of the host's own port the rule about it explains the links of the fabric."""
+    links = "".join(_WAITS.format(n=n) for n in (1, 2, 3))
+    report = _scan(tmp_path, f"$ ibstat\n{_INIT}$ iblinkinfo\nSwitch: 0x0000000000200001 leaf2:\n{links}")
+
+    assert ["ib-no-sm"] == [finding.rule for finding in warnings_of(report)]

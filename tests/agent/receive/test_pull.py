@@ -137,7 +137,7 @@ def test_each_failure_is_one_line_and_costs_no_other_host(
         (["--nodes", "$(touch x)", "--to", "drop"], "no host name"),
         (["--nodes", "root@gpu1", "--to", "drop"], "root@gpu1"),
         (["--nodes", "gpu[1-", "--to", "drop"], "bracket"),
-        (["--nodes", " ", "--to", "drop"], "no host in it"),
+        (["--nodes", " ", "--to", "drop"], "it is empty"),
         (["--nodes", "gpu1", "--to", "drop", "--ssh", "'"], "--ssh: "),
         (["--nodes", "gpu1", "--to", "drop", "--ssh", ""], "it is empty"),
         (["--nodes", "gpu1", "--to", "drop", "--ssh", "./none"], "./none: No such file"),

@@ -245,6 +245,7 @@ def hot_table(*degrees):
         (list_narrow_links, texts.discovered(4, narrow=3), [("width", "port 13 of ib-leaf:MQM9700/U1")]),
         (list_narrow_links, texts.discovered(4, narrow=3) * 2, [("width", "port 13 of ib-leaf:MQM9700/U1")]),
         (list_narrow_links, texts.discovered(3, narrow=3), []),
+        (list_narrow_links, 'Ca\t1 "H-0000000000100000"\t\t# "node1 mlx5_0"\n', []),
         (list_narrow_links, texts.discovered(4, narrow=0), []),
         (containers.list_node_faults, texts.KUBE_TABLE.format(left=7), [("kube-unhealthy", "n2")]),
         (containers.list_node_faults, texts.KUBE_TABLE.format(left=8), []),
