@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, AnyStr, TypeVar, cast
 
-_NOT_PLAIN = int(re.IGNORECASE | re.VERBOSE)
+_NOT_PLAIN = int(re.IGNORECASE | re.VERBOSE)  # a number: `&` of an enumeration is a call for each pattern
 _Row = TypeVar("_Row")
 _Found = TypeVar("_Found")
 

@@ -184,8 +184,7 @@ def list_models(
 
     Virtual functions are left out. Each is read when it is its turn.
     """
-    names = list_saved(host, DEVICES) or ()
-    folders = [f"{DEVICES}/{name}" for name in sorted(names) if is_pci_address(name)] if len(names) > most else []
+    folders = [f"{DEVICES}/{name}" for name in _names_in(host, DEVICES) if is_pci_address(name)]
     for folder in folders if len(folders) > most else ():
         with suppress(ReadError):
             (vendor,) = _identify(host, folder, "vendor")
@@ -277,22 +276,22 @@ def _read_function(host: Host, folders: list[str]) -> dict[str, Answer]:
     if isinstance(host, LiveFiles):  # every register of config space is a question to the device
         answers |= _answers(host, folders, (*in_memory, *_LINK))
         return answers | {"config": _read_config(host, folders[0])}
-    answers |= _answers(host, folders, _names_beside_config(host.live, host.kind))
+    answers |= _answers(host, folders, _names_beside_config(in_memory, host.kind))
     missing = _IN_CONFIG
     if isinstance(config := answers.get("config"), bytes):
         _, space, not_held = _decode_file(config)
         answers["config"] = space
         if answers.get("class") == f"{space.class_code}\n".encode():  # else one of both is not the device's
             missing = not_held
+    missing = tuple(name for name in missing if name not in answers)
     return answers | _answers(host, folders, missing) if missing else answers
 
 
 @cache
-def _names_beside_config(live: bool, kind: str) -> tuple[str, ...]:
+def _names_beside_config(in_memory: tuple[str, ...], kind: str) -> tuple[str, ...]:
     """The files that are read in any case. Of a capture those of the link are, too: it has the errors of each."""
     in_config = _IN_CONFIG if kind == "tree" else _OF_HEADER
-    names = (*_IN_KERNEL, *(() if live else _BEHIND_A_LOCK), *_LINK)
-    return (*(name for name in names if name not in in_config), "config")
+    return (*(name for name in (*in_memory, *_LINK) if name not in in_config), "config")
 
 
 def _list_not_held(space: ConfigSpace) -> tuple[str, ...]:

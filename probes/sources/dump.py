@@ -365,8 +365,7 @@ class SavedOutputs:
         """What became of one output."""
         read_as = self._read_as(name)
         if read_as is None:
-            read_by = JOB if is_log_of_job(self._start(name)[0]) else None
-            return GivenFile(shown, None, self._why_unknown(name), read_by)
+            return GivenFile(shown, None, *self._why_unknown(name))
         users = [argv for argv, used in self._names.items() if used == name]
         if name in self._answered or name in self._pieces or (users and is_of_device(name)):
             return GivenFile(shown, read_as, self._not_whole.get(name))
@@ -393,15 +392,16 @@ class SavedOutputs:
             return file_stem(name).replace("_", " ")
         return describe_command(argv) if argv else None
 
-    def _why_unknown(self, name: str) -> str:
+    def _why_unknown(self, name: str) -> tuple[str, str | None]:
+        """Why a file is not read, and the other command that reads it."""
         if self.is_report(name):
-            return "is a finished report of fabricscope"
+            return "is a finished report of fabricscope", None
         start, _ = self._start(name)
         if not start.strip():
-            return "is empty" if name in self._paths else "is not known"
+            return "is empty" if name in self._paths else "is not known", None
         if is_log_of_job(start):
-            return "is the log of a job, which `fabricscope job` reads"
-        return find_missing_name(start) or "is not recognized as the output of a command"
+            return "is the log of a job, which `fabricscope job` reads", JOB
+        return find_missing_name(start) or "is not recognized as the output of a command", None
 
     def list_parts(self) -> list[OutputPart]:
         """Every output by itself, also those of which another one is used."""

@@ -22,7 +22,7 @@ _LOGS = {"service-log": "log of a service", "rotated-log": "earlier kernel log"}
 _OTHERS = {"bmc-log": "log of a BMC"}
 
 
-JOB = "job"
+JOB = "job"  # the command that reads logs of jobs
 
 
 class GivenFile(NamedTuple):

@@ -133,10 +133,7 @@ _OF_THEME = (  # what shows a part whose name has no such form, by the words of 
     (r"\bosd\b|\bosd\.\d|ceph", "ceph health detail; ceph osd tree; dmesg -T"),
     (r"lustre|\bost[-_ ]?\w{0,4}\d|\boss\d|\bmd[ts]\d", "lfs check servers; lfs df -h; lctl dl; dmesg -T"),
     (r"\braid\d?\b|\bmd\d", "cat /proc/mdstat; lsblk; dmesg -T"),
-    (
-        r"\bdimms?\b|\bmemory speed\b|\bmc\d|\bMT/s",
-        _OF_DIMMS,
-    ),
+    (r"\bdimms?\b|\bmemory speed\b|\bmc\d|\bMT/s", _OF_DIMMS),
     (
         r"nvme|\bdis[ck]s?\b|\bdrives?\b|\bsd[a-z]\b|\bmedia\b|realloc|pending|iops|\b(?:read|write)\b|\bmount|storage",
         "nvme list; lsblk; cat /proc/mdstat; dmesg -T",

@@ -14,9 +14,9 @@ from agent.model.node import Event
 from agent.model.reasons import Reason
 from agent.rules.context import RuleContext
 from agent.rules.infiniband.ports import WAITS_FOR_SM
+from agent.rules.node_wide import merge_failures
 from agent.rules.pages import read_limit
 from agent.rules.rule import NODE, Fail, Result, rule
-from agent.rules.wording import join_labels
 
 _WIRE = {  # what each counts, and from which total on it is no start of a link
     "symbol_error": ("symbol errors", read_limit("ib-fabric-errors.symbols")),
@@ -160,14 +160,7 @@ def _merge_ends(faults: list[Fail]) -> Iterable[Fail]:
     waiting = [fault for fault in links.values() if WAITS_FOR_SM in fault.ids]
     if len(waiting) < 2:
         return links.values()
-    one = replace(
-        waiting[0],
-        subject="node",
-        label=f"{len(waiting)} links",
-        summary=f"up, but not ACTIVE: {join_labels([fault.label for fault in waiting])}",
-        impact=_NONE_CARRIES,
-        evidence=tuple(row for fault in waiting for row in fault.evidence)[:_SHOWN],
-        cause="state",
-        ids=frozenset().union(*(fault.ids for fault in waiting)),
-    )
+    one = merge_failures(waiting, "up, but not ACTIVE")
+    label, evidence = f"{len(waiting)} links", one.evidence[:_SHOWN]
+    one = replace(one, label=label, impact=_NONE_CARRIES, evidence=evidence, cause="state", parts=())
     return [one, *(fault for fault in links.values() if fault not in waiting)]

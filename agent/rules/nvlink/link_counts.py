@@ -70,8 +70,8 @@ _UNLINKED = (
 def never_has_nvlink(context: RuleContext, gpu: Gpu) -> bool:
     """Whether the model of a GPU is one that NVIDIA builds without NVLink, by its name."""
     function = find_function(context, gpu)
-    name = f"{gpu.name or ''} {(function.name if function else None) or ''}".strip()
-    return name != "" and re.search(_UNLINKED, name) is not None and re.search(_LINKED, name) is None
+    name = f"{gpu.name or ''} {(function.name if function else None) or ''}"
+    return re.search(_UNLINKED, name) is not None and re.search(_LINKED, name) is None
 
 
 class LinkCounts(Subject, frozen=True):

@@ -128,6 +128,16 @@ def test_config_space_of_a_tree_stands_for_files_of_the_same_device(class_code: 
     assert (device, speed) == (gpu.device, gpu.current_link_speed_gt_s)
 
 
+def test_no_file_is_asked_for_twice() -> None:
+    """Below a mounted root those of the link are registers of a device that runs, and config space may be cut."""
+    host = PciHost(kind="live", live=True).function(GPU, GPU_FILES | {"config": express()[:64]})
+
+    assert "0000:16:00.0" in functions(host)
+    asked = [path for path in host.asked if path.startswith(f"{DEVICES}/0000:16:00.0/current_link")]
+    assert sorted(asked) == sorted({*asked})
+    assert len(asked) == 2
+
+
 def test_no_register_is_taken_of_a_recording_of_a_sleeping_device() -> None:
     """What its files hold may be of a moment when it was awake."""
     host = PciHost().function(GPU, GPU_FILES | {"config": express(), "power/runtime_status": "suspended\n"})
